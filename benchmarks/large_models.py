@@ -10,18 +10,12 @@ segments, iterations, the largest relative difference of an estimate and old tim
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+from versions import Version, answer, both_versions
 
 
 def cascade(states: int, groups: int, measured: int) -> object:
@@ -80,18 +74,18 @@ def problems() -> dict[str, Callable[[], object]]:
 
 
 def worker() -> None:
-    """Read names of problems from standard input, and answer each with a line of JSON."""
+    """Answer names of problems with records of their fits."""
     import picardfit as pf
 
     once = {"policy": pf.SearchPolicy(most=1)} if hasattr(pf, "SearchPolicy") else {"second_look": False}
     known = problems()
     pf.fit(cascade(3, 1, 1), **once)  # imported and warm
-    print(json.dumps(list(known)), flush=True)
-    for line in sys.stdin:
-        problem = known[line.strip()]()
+
+    def record(name: str) -> dict:
+        problem = known[name]()
         began = time.process_time()
         fit = pf.fit(problem, **once)
-        record = {
+        return {
             "seconds": time.process_time() - began,
             "status": fit.status.name,
             "iterations": fit.iterations,
@@ -100,43 +94,18 @@ def worker() -> None:
             "parameters": len(problem.parameters),
             "values": list(fit.parameters.values()),
         }
-        print(json.dumps(record), flush=True)
+
+    answer(list(known), record)
 
 
-class Version:
-    """A process that fits with the sources of one tree."""
-
-    def __init__(self, tree: Path) -> None:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT / 'benchmarks'}",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker"],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-        self.names: list[str] = json.loads(self.process.stdout.readline())
-
-    def fit(self, name: str) -> dict:
-        self.process.stdin.write(f"{name}\n")
-        return json.loads(self.process.stdout.readline())
-
-
-def compare(old_tree: Path, repeat: int, only: str) -> None:
+def compare(old: Version, new: Version, repeat: int, only: str) -> None:
     """Print a row for every problem."""
-    old, new = Version(old_tree), Version(ROOT)
     print(
         "| problem | parameters | segments | iterations, old and new | difference | old s | new s | ratio |"
     )
     print("|" + "---|" * 8)
     for name in (name for name in new.names if only in name):
-        runs = [(old.fit(name), new.fit(name)) for _ in range(repeat)]
+        runs = [(old.run(name), new.run(name)) for _ in range(repeat)]
         (before, after), seconds = runs[0], [min(run[k]["seconds"] for run in runs) for k in (0, 1)]
         a, b = np.array(before["values"]), np.array(after["values"])
         gap = float((np.abs(a - b) / np.maximum(np.abs(a), np.abs(b))).max())
@@ -161,14 +130,8 @@ def main() -> None:
         return
     if options.commit is None:
         parser.error("name the old commit")
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "old"
-        git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--detach", str(tree), options.commit], check=True, capture_output=True)
-        try:
-            compare(tree, options.repeat, options.only)
-        finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=True, capture_output=True)
+    with both_versions(options.commit, __file__) as (old, new):
+        compare(old, new, options.repeat, options.only)
 
 
 if __name__ == "__main__":

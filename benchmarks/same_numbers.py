@@ -12,18 +12,14 @@ than 1e-8, or the median ratio of times exceeds 1.05.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+from versions import ROOT, Version, answer, both_versions
+
 STARTERS = ROOT / "src" / "picardfit" / "examples" / "starters"
 SAME = 1e-8  # relative difference of estimates that counts as none
 SLOWER = 1.05  # median ratio of times that counts as slower
@@ -41,7 +37,7 @@ def fits() -> dict[str, Callable[[], object]]:
         for seed in range(3):
             found[f"{name} {seed}"] = lambda module=module, seed=seed: pf.fit(module.generate(seed=seed))
     for folder in sorted(STARTERS.iterdir()):
-        if (folder / "problem.toml").is_file():
+        if (folder / "problem.toml").is_file() and folder.name != "population":  # its answer has other fields
             found[f"starter {folder.name}"] = lambda folder=folder: pf.fit(pf.read_problem(folder))
     for case in hard.cases():
         if not any(words in case.name for words in TOO_LONG):
@@ -72,43 +68,23 @@ def fits() -> dict[str, Callable[[], object]]:
 
 
 def worker() -> None:
-    """Read names of fits from standard input, and answer each with a line of JSON."""
+    """Answer names of fits with records."""
     known = fits()
-    print(json.dumps(list(known)), flush=True)
-    for line in sys.stdin:
+
+    def record(name: str) -> dict:
         began = time.perf_counter()
-        fit = known[line.strip()]()
+        fit = known[name]()
         seconds = time.perf_counter() - began
         initial = {f"{e}.{s}": v for e, states in fit.initial_states.items() for s, v in states.items()}
-        record = {
+        return {
             "status": fit.status.name,
             "iterations": fit.iterations,
             "values": {**fit.parameters, **initial},
             "errors": list(fit.standard_errors.values()),
             "seconds": seconds,
         }
-        print(json.dumps(record), flush=True)
 
-
-class Version:
-    """A process that fits with the sources of one tree."""
-
-    def __init__(self, tree: Path) -> None:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT / 'benchmarks'}",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        command = [sys.executable, __file__, "--worker"]
-        self.process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
-        self.names: list[str] = json.loads(self.process.stdout.readline())
-
-    def fit(self, name: str) -> dict:
-        self.process.stdin.write(f"{name}\n")
-        return json.loads(self.process.stdout.readline())
+    answer(list(known), record)
 
 
 def difference(old: dict, new: dict) -> float:
@@ -121,14 +97,13 @@ def difference(old: dict, new: dict) -> float:
     return float(np.nan_to_num(gap, nan=0.0).max(initial=0.0))
 
 
-def compare(old_tree: Path, repeat: int, only: str) -> bool:
+def compare(old: Version, new: Version, repeat: int, only: str) -> bool:
     """Print a row for every fit; whether the two versions agree."""
-    old, new = Version(old_tree), Version(ROOT)
     names = [name for name in old.names if only in name]
     print(f"{'fit':34s} {'status':20s} {'iterations':>11s} {'difference':>10s} {'old s':>7s} {'ratio':>6s}")
     agree, ratios = True, []
     for name in names:
-        runs = [(old.fit(name), new.fit(name)) for _ in range(repeat)]
+        runs = [(old.run(name), new.run(name)) for _ in range(repeat)]
         (before, after), (old_s, new_s) = runs[0], (min(r[k]["seconds"] for r in runs) for k in (0, 1))
         gap = difference(before, after)
         same = before["status"] == after["status"] and gap <= SAME
@@ -158,15 +133,8 @@ def main() -> int:
         return 0
     if given.commit is None:
         parser.error("name the commit to compare with")
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "old"
-        subprocess.run(
-            ["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", tree, given.commit], check=True
-        )
-        try:
-            return 0 if compare(tree, given.repeat, given.only) else 1
-        finally:
-            subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", tree], check=True)
+    with both_versions(given.commit, __file__) as (old, new):
+        return 0 if compare(old, new, given.repeat, given.only) else 1
 
 
 if __name__ == "__main__":

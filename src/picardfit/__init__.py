@@ -73,6 +73,7 @@ _HOMES = {  # module -> the public names that live in it
 _register(  # methods of a problem or a population fit that functions of higher rooms carry out
     {
         "marginal_objective": "picardfit.inference.population.at_values:marginal_objective",
+        "write_petab": "picardfit.exporters.petab:write_petab",
         "plot_individuals": "picardfit.display.plots.population:plot_individuals",
         "draw": "picardfit.display.gallery:draw",
         "write_plots": "picardfit.display.plots:write_plots",

@@ -1,5 +1,17 @@
-"""`python -m picardfit` is the command line."""
+"""`picardfit` and `python -m picardfit` are the command line."""
 
-from picardfit.cli import app
+import sys
 
-app(prog_name="picardfit")
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is loaded ends it as quietly as later."""
+    try:
+        from picardfit.cli import app
+
+        app(prog_name="picardfit")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

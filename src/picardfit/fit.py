@@ -259,12 +259,22 @@ class Fit:
     def derived(self) -> dict[str, DerivedEstimate]:
         """The derived quantities of the problem by name, each with value, standard error and interval.
 
-        By the delta method; `fit.profile("half_life")` gives the profile likelihood of one.
+        By the delta method; `derived_profiles` has their profile likelihoods.
         """
         if self.solution is None or not self.problem.derived:
             return {}
         found = self.information if self.status.converged else None
         return derived_estimates(self.solution, found, self.residual_variance, self.yardstick)
+
+    @cached_property
+    def derived_profiles(self) -> dict[str, Profile]:
+        """The profiles of derived quantities that tables and reports show, by name, up to intervals of 95 %.
+
+        Large problems, or more than twelve quantities, have none: ask for one with `fit.profile("half_life")`.
+        """
+        from picardfit.inference.derived_profiles import derived_profiles
+
+        return derived_profiles(self)
 
     @cached_property
     def initial_states(self) -> dict[str, dict[str, float]]:
@@ -657,6 +667,12 @@ class Fit:
         from picardfit.exporters.formats import export
 
         return export(self, path, format, experiment).paths[0]
+
+    def to_petab(self, folder: str | Path) -> Path:
+        """Write the problem with the estimates as PEtab version 2 into a folder; the path of its YAML file."""
+        from picardfit.exporters.petab import write_petab
+
+        return write_petab(self.problem, folder, self._solved.unknowns)
 
     def __repr__(self) -> str:
         from picardfit.display.text import fit_line

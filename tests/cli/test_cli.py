@@ -272,6 +272,20 @@ def test_an_import_that_ctrl_c_stopped_is_no_bug(capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
+def test_ctrl_c_while_the_command_line_is_loaded_is_quiet():
+    script = """
+import runpy, sys
+class Stops:
+    def find_spec(self, name, *rest):
+        if name == "picardfit.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stops())
+runpy.run_module("picardfit", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 # ---- internal errors ---------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from picardfit.display.plots import plot_fit, plot_overlay, plot_residuals
 from picardfit.display.plots.choice import chosen, misfits
 from picardfit.display.plots.labels import distinct
 from picardfit.display.plots.residuals import experiment_looks
-from picardfit.display.plots.style import MARKERS, PRINT, STYLE, arrangement
+from picardfit.display.plots.style import MARKERS, PRINT, STYLE, arrangement, figure_of, legend_letters
 
 TIMES = np.linspace(0, 3, 9)
 
@@ -53,10 +53,26 @@ def test_a_page_of_a_journal_holds_six_experiments(crowd):
 
 
 def test_up_to_twelve_experiments_differ_in_colour_and_shape(crowd):
-    looks = experiment_looks(crowd, [f"run {k}" for k in range(1, 13)])
+    looks = experiment_looks(crowd, [f"run {k}" for k in range(1, 13)], figure_of(6.5, 4))
     assert len({one["marker"] for one in looks.values()}) == len(MARKERS)
     neighbours = list(looks.values())
     assert all(a["color"] != b["color"] for a, b in pairwise(neighbours))
+
+
+@pytest.mark.parametrize(
+    "width, count, letters",
+    [
+        (6.5, 12, 35),  # two columns of 3.25 inches
+        (4.4, 12, 40),  # one column: the longest that is drawn
+        (2.0, 12, 22),  # too narrow: the shortest
+        (9.0, 3, 32),  # three columns
+    ],
+)
+def test_names_in_legends_have_the_room_that_there_is(width, count, letters):
+    names = [f"subject {k:02d} of the northern clinic in winter" for k in range(count)]
+    figure = figure_of(width, 3)
+    figure.set_figwidth(width)
+    assert legend_letters(names, figure) == letters
 
 
 def test_of_many_experiments_the_worst_are_named_and_the_others_counted(crowd):

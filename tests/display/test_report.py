@@ -13,9 +13,11 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.markup import estimate_tables, folding_table, noise_words
+from picardfit.display.report import combination_table
 from picardfit.display.text import estimate_rows, true_values
 from picardfit.display.verdicts import determined_words, summary
 from picardfit.examples import fitzhugh_nagumo, tumor
+from picardfit.inference.combinations import Combination
 from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link"}
@@ -287,6 +289,25 @@ def test_many_initial_states_are_folded():
     assert "<summary>13 initial states</summary>" in tables
     assert tables.index(">a</td>") < tables.index("<details>") < tables.index("x(0)[run 0]")
     assert "<details>" not in folding_table(("", ""), [(f"x(0)[run {k}]", "1") for k in range(12)], fit)
+
+
+def test_parameters_and_derived_quantities_of_many_experiments_are_folded_by_name():
+    runs = [
+        pf.Experiment([0, 1, 2, 3], {"x": np.exp(-0.05 * k * np.arange(4))}, f"run {k}") for k in range(3, 10)
+    ]
+    bounds, derived = {"a": pf.Parameter(0.01, 2, local=True)}, {"half": pf.Derived("log(2)/a", unit="d")}
+    fit = pf.fit(
+        pf.Problem(pf.Model("x' = -a*x"), runs, bounds, {"x": 1.0}, noise=pf.Noise(0.1), derived=derived)
+    )
+    tables = str(estimate_tables(fit))
+    assert "<summary>a in 7 experiments: 0.15 to 0.45</summary>" in tables
+    assert "<summary>half = log(2)/a in 7 experiments: 1.54 to 4.621 d</summary>" in tables
+    assert tables.count("= log(2)/a") == 1
+
+
+def test_a_combination_of_many_unknowns_is_cut():
+    many = Combination({f"x{k}": 1.0 + k for k in range(30)}, power=False, error=0.5)
+    assert "and 24 more" in combination_table([many])
 
 
 def test_residuals_are_explained_as_they_are_drawn(tmp_path):

@@ -71,8 +71,12 @@ SEARCH = Decision(
         ),
         (
             replace(SEARCH, what=Next.RESCUE, agreeing=0, waiting=1),
-            "many candidates are simulated side by side: no search has found an optimum, and 1 waits, "
-            "and no more searches are due",
+            "many candidates are simulated side by side, as no more searches are due: no search has found an "
+            "optimum, and 1 waits",
+        ),
+        (
+            replace(SEARCH, what=Next.EXCHANGE, agreeing=2),
+            "a search begins where fast and slow states have changed places: 2 searches found the best optimum",
         ),
         (
             replace(SEARCH, what=Next.CARRY_ON, search=2),

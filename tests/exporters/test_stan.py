@@ -178,6 +178,7 @@ def test_bounds_that_differ_between_experiments(tmp_path):
         (pf.priors.Gamma(2.0, 1.5), "gamma_lpdf(k | 2.0, 1.5)"),
         (pf.priors.InverseGamma(2.0, 1.5), "inv_gamma_lpdf(k | 2.0, 1.5)"),
         (pf.priors.Beta(2.0, 3.0), "beta_lpdf(k | 2.0, 3.0)"),
+        (pf.priors.Rayleigh(1.5), "rayleigh_lpdf(k | 1.5)"),
         (pf.priors.LogUniform(0.1, 2.0), ""),
     ],
 )

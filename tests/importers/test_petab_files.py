@@ -103,7 +103,7 @@ WRONG = [  # file, old text, new text, where the complaint points, its code and 
     ("measurements.tsv", "0.25", "soon", "measurements.tsv:3", "cell_is_no_number", "time"),
     ("measurements.tsv", "2.3015", "two", "measurements.tsv:3", "cell_is_no_number", "measurement"),
     ("measurements.tsv", "2.3015", "inf", "measurements.tsv:3", "bad_measurement", "obs_a"),
-    ("measurements.tsv", "0.25", "-1", "measurements.tsv:3", "bad_measurement", "obs_a"),
+    ("measurements.tsv", "0.25", "-1", "measurements.tsv:3", "measured_too_early", "obs_a"),
     ("measurements.tsv", "0.25", "", "measurements.tsv:3", "bad_measurement", "obs_a"),
     ("measurements.tsv", "\ttime\t", "\tTime\t", "measurements.tsv:1", "no_column", "time"),
     (

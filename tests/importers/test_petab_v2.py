@@ -1,9 +1,11 @@
 """PEtab version 2: the same problems as in version 1, and what is not read."""
 
+import os
 import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -15,6 +17,7 @@ pytest.importorskip("yaml", reason="PEtab problems need pyyaml: pip install 'pic
 import yaml
 
 from picardfit.importers import petab
+from picardfit.search.starts import make_start
 
 HERE = Path(__file__).parent / "data"
 K1, K2, A0, B0 = 0.8, 0.6, 3.0, 0.5
@@ -87,7 +90,9 @@ def test_the_model_as_it_is(write):
     problem = petab.read(path)
     assert problem.nllh(problem.nominal) == pytest.approx(normal(exchange(TIMES)), rel=1e-8)
     assert problem.parameters["k1"] == pf.Parameter(0.01, 100, log=True)  # its bounds are decades apart
-    assert problem.parameters["k2"] == pf.Parameter(0, 10, prior=pf.priors.Normal(1, 2))
+    assert problem.parameters["k2"] == pf.Parameter(
+        0, 10, prior=(known := pf.priors.Normal(1, 2)), drawn=known
+    )
 
 
 def test_experiments_of_one_period(write):
@@ -161,7 +166,14 @@ def test_the_library_reads_the_same_problem(write):
 @pytest.mark.parametrize(
     "changed, where, code, subject",
     [
-        ({"experiments": ["one 0 -", "one 5 -"]}, "experiments.tsv:3", "period", "one"),
+        ({"experiments": ["one 0 -", "one inf -"]}, "experiments.tsv:3", "period", "one"),
+        ({"experiments": ["one 1 -"]}, "measurements.tsv:2", "measured_too_early", "obs_a"),
+        (
+            {"experiments": ["one 0 a"], "conditions": ["a k1 1"]},
+            "conditions.tsv:2",
+            "condition_sets_parameter",
+            "k1",
+        ),
         ({"experiments": ["two 0 -"]}, "measurements.tsv:2", "not_in_table", "one"),
         ({"experiments": ["one 0 fast"]}, "experiments.tsv:2", "not_in_table", "fast"),
         (
@@ -173,12 +185,11 @@ def test_the_library_reads_the_same_problem(write):
         ({"conditions": ["a beta -"]}, "conditions.tsv:2", "empty_cell", "targetValue"),
         ({"parameters": ["s 0 1 1 1 - -"]}, "parameters.tsv:4", "unknown_word", "estimate"),
         (
-            {"parameters": ["s 0 1 1 true rayleigh 1"]},
+            {"parameters": ["s 0 1 1 true rayleihg 1"]},
             "parameters.tsv:4",
             "unknown_word",
             "priorDistribution",
         ),
-        ({"mapping_files": ["mapping.tsv"]}, "YAML:6", "mapping_table", ""),
         (
             {"model_files": {"m": {"location": "m.net", "language": "bngl"}}},
             "YAML:9",
@@ -187,6 +198,7 @@ def test_the_library_reads_the_same_problem(write):
         ),
         ({"model_files": ["m.xml"]}, "YAML:8", "model_files", ""),
         ({"observable_files": []}, "YAML:12", "no_table", "observable"),
+        ({"parameters": ["A 0 1 1 true - -"]}, "parameters.tsv:4", "parameter_varies", "A"),
     ],
 )
 def test_what_is_refused(write, changed, where, code, subject):
@@ -196,6 +208,110 @@ def test_what_is_refused(write, changed, where, code, subject):
     error = caught.value
     assert (error.code, error.subject) == (f"importers.{code}", subject)
     assert f"{Path(error.place.file).name}:{error.place.line}" == where.replace("YAML", path.name)
+
+
+@pytest.mark.parametrize(
+    "entries, columns, where, code",
+    [
+        ({"extensions": {"select": {"version": "1", "required": True}}}, "", "problem.yaml", "extensions"),
+        ({"extensions": {"select": {"version": "1"}}}, "", "problem.yaml", "extensions"),
+        ({"observable_files": ["../observables.tsv"]}, "", "problem.yaml", "outside_folder"),
+        ({}, "measurementType", "measurements.tsv:2", "unsupported_column"),
+        (
+            {
+                "model_files": {
+                    name: {"location": "model.xml", "language": "sbml"} for name in ("first", "second")
+                }
+            },
+            "",
+            "problem.yaml",
+            "several_models",
+        ),
+    ],
+)
+def test_what_changes_the_meaning_is_refused(write, entries, columns, where, code):
+    rows = measured("one", "ordinal") if columns else measured("one")
+    path = write([f"{MEASUREMENTS[0]} {columns}".strip(), *rows], experiments=["one 0 -"], **entries)
+    with pytest.raises(pf.InputError) as caught:
+        petab.read(path)
+    assert caught.value.code == f"importers.{code}"
+    place = caught.value.place
+    assert f"{Path(place.file).name}:{place.line}".startswith(where)
+    assert place.line
+
+
+def test_what_does_not_change_the_meaning_is_said_in_one_line(write):
+    entries = {"extensions": {"plots": {"version": "1", "required": False}}, "visualization_files": ["v.tsv"]}
+    path = write([*MEASUREMENTS, *measured("one")], experiments=["one 0 -"], **entries)
+    found = petab.load(path)
+    assert found.ignored.values == {"what": "The extension plots, visualization tables"}
+    assert found.problem.nllh(found.problem.nominal) == pytest.approx(normal(exchange(TIMES)), rel=1e-8)
+
+
+def test_observables_in_formulas_of_others(write):
+    path = write(
+        [*MEASUREMENTS, *measured("-", observable="twice")],
+        observables=[
+            "observableId observableFormula noiseFormula",
+            "obs_a A 0.5",
+            "twice 2*shifted 0.1+obs_a",
+            "shifted obs_a+1 1",
+        ],
+    )
+    a = exchange(TIMES)
+    assert nllh(path) == pytest.approx(normal(2 * (a + 1), 0.1 + a), rel=1e-8)
+
+
+def test_observables_that_depend_on_themselves(write):
+    lines = ["observableId observableFormula noiseFormula", "obs_a 2*b 0.5", "b obs_a+A 1"]
+    with pytest.raises(pf.InputError, match="depends on itself"):
+        petab.read(write([*MEASUREMENTS, *measured("-")], observables=lines))
+
+
+def test_starting_points_come_from_the_prior(write):
+    rows = ["k3 0.1 10 1 true log-normal 0.7;0.02", "k4 0 10 1 true - -"]
+    observables = ["observableId observableFormula noiseFormula", "obs_a k3*k4*A 0.5"]
+    problem = petab.read(write([*MEASUREMENTS, *measured("-")], observables, parameters=rows))
+    draws = [make_start(problem, rng=np.random.default_rng(k), matched=False).unknowns[0] for k in range(40)]
+    names = list(problem.layout.names)
+    natural = np.array([problem.layout.parameters(one[None])[0] for one in draws])
+    k3, k4 = natural[:, names.index("k3")], natural[:, names.index("k4")]
+    assert np.log(k3).mean() == pytest.approx(0.7, abs=0.02)
+    assert np.log(k3).std() == pytest.approx(0.02, rel=0.5)
+    assert k4.std() > 1
+
+
+def published() -> Path:
+    beside = Path(__file__).resolve().parents[3] / "shared" / "petab"
+    folder = Path(os.environ.get("PICARDFIT_PETAB", beside)) / "petab_test_suite_v2.0.0_sbml"
+    if not folder.is_dir():
+        pytest.skip("the published PEtab suite (shared/petab) is not beside this repository")
+    return folder
+
+
+CASES = [f"{k:04d}" for k in range(1, 33) if k != 19]
+BY_STATE = {"0016", "0023"}  # events that states trigger
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_suite(case):
+    folder = published() / case
+    if case in BY_STATE:
+        with pytest.raises(pf.InputError) as caught:
+            petab.load(folder / f"_{case}.yaml")
+        assert caught.value.code == "importers.event_without_time"
+        return
+    solution = yaml.safe_load((folder / f"_{case}_solution.yaml").read_text())
+    imported = petab.load(folder / f"_{case}.yaml")
+    values = imported.problem.nominal
+    simulated = petab.simulate(imported, values)["simulation"].to_numpy(float)
+    wanted = pd.read_csv(folder / "_simulations.tsv", sep="\t")["simulation"].to_numpy(float)
+    assert simulated == pytest.approx(wanted, abs=solution["tol_simulations"])
+    assert -imported.problem.nllh(values) == pytest.approx(solution["llh"], abs=solution["tol_llh"])
+    chi2 = petab.chi_squared(imported, values)
+    assert chi2 == pytest.approx(solution["chi2"], abs=solution["tol_chi2"])
+    if "log_prior" in solution:
+        assert imported.log_priors(values) == pytest.approx(solution["log_prior"], abs=1e-13)
 
 
 def test_a_broken_model_is_named(write):

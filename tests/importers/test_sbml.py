@@ -315,9 +315,8 @@ def test_events_at_known_times_set_constants(tmp_path):
 @pytest.mark.parametrize(
     "one, code",
     [
-        (("y < 0.5", "k", "1"), "event_without_time"),
-        (("time > y", "k", "1"), "event_time_moves"),
-        (("time > 1 || y > 2", "k", "1"), "event_without_time"),
+        (("time > 1 || y > 2", "k", "1"), "event_trigger"),
+        (("y < 0.5", "k", "1", "false"), "event_begins_false"),
         (("time > 1", "nothing", "1"), "event_target"),
         (("time > 1", "w", "1"), "event_sets_rule"),
     ],
@@ -330,6 +329,26 @@ def test_other_events_are_refused_by_name(tmp_path, one, code):
     assert caught.value.code == f"importers.{code}"
     assert [(one.code, one.subject) for one in caught.value.context] == [("importers.in_event", "dose")]
     assert caught.value.place.line > 1
+
+
+@pytest.mark.parametrize(
+    ("trigger", "when"),
+    [("y < 0.5", np.log(2.0)), ("time > 2 * y", 0.8526055)],
+    ids=["state", "state and time"],
+)
+def test_events_that_wait_for_a_state(tmp_path, trigger, when):
+    body = listed(parameters=[parameters("false", y=1.0, k=1.0)], rules=[rule("rate", "y", "-k * y")])
+    path = write(tmp_path, f"{body}<listOfEvents>{event(trigger, 'k', '0')}</listOfEvents>")
+    assert [one.assignments[0][0] for one in sbml.read(path).events] == ["k"]
+    assert simulated(path, {"y": "y"})["y"] == pytest.approx(np.exp(-np.minimum(TIMES, when)), abs=1e-6)
+
+
+def test_a_delay_of_an_event_that_waits_for_a_state_is_refused(tmp_path):
+    body = listed(parameters=[parameters("false", y=1.0, k=1.0)], rules=[rule("rate", "y", "-k * y")])
+    late = event("y < 0.5", "k", "0").replace("</trigger>", f"</trigger><delay>{mathml('1')}</delay>")
+    with pytest.raises(pf.InputError) as caught:
+        sbml.read(write(tmp_path, f"{body}<listOfEvents>{late}</listOfEvents>"))
+    assert caught.value.code == "importers.event_delay"
 
 
 def decay(tmp_path, *events: str) -> Path:
@@ -397,11 +416,21 @@ def test_priorities_and_delays(tmp_path):
     assert simulated(path)["A"][2] == pytest.approx(2 * np.exp(-0.5) + 3, rel=1e-7)
 
 
-def test_events_do_not_change_volumes_round_concentrations(tmp_path):
-    with pytest.raises(
-        pf.InputError, match="the volume `c` of species that are given as concentrations \\(`A`\\)"
-    ):
-        sbml.read(decay(tmp_path, event("time >= 1", "c", "2")))
+def test_events_that_change_a_volume_keep_amounts(tmp_path):
+    found = simulated(decay(tmp_path, event("time >= 1", "c", "2 * c")))["A"]
+    later = np.exp(-0.5) * np.exp(-0.25 * (TIMES - 1))  # half the concentration, and k/2 in twice the volume
+    expected = np.where(TIMES >= 1, later, 2 * np.exp(-0.5 * TIMES))
+    assert found == pytest.approx(expected, rel=1e-7)
+
+
+def test_events_do_not_set_a_volume_and_a_concentration_in_it(tmp_path):
+    both = event("time >= 1", "c", "2").replace(
+        "</listOfEventAssignments>",
+        '<eventAssignment variable="A"><math xmlns="http://www.w3.org/1998/Math/MathML"><cn>1</cn></math>'
+        "</eventAssignment></listOfEventAssignments>",
+    )
+    with pytest.raises(pf.InputError, match="the volume `c` and the concentration of a species in it"):
+        sbml.read(decay(tmp_path, both))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ DENSITIES = {
     "exponential": (pf.priors.Exponential(1.7), lambda v: st.expon.logpdf(v, scale=1 / 1.7)),
     "gamma": (pf.priors.Gamma(2.5, 1.7), lambda v: st.gamma.logpdf(v, 2.5, scale=1 / 1.7)),
     "inverse gamma": (pf.priors.InverseGamma(2.5, 1.7), lambda v: st.invgamma.logpdf(v, 2.5, scale=1.7)),
+    "rayleigh": (pf.priors.Rayleigh(1.7), lambda v: st.rayleigh.logpdf(v, scale=1.7)),
     "log-uniform": (pf.priors.LogUniform(0.1, 9.0), lambda v: st.loguniform.logpdf(v, 0.1, 9.0)),
     "uniform": (pf.priors.Uniform(0.5, 4.0), lambda v: st.uniform.logpdf(v, 0.5, 3.5)),
     "uniform of log10": (

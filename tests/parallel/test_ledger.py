@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -60,11 +61,36 @@ def test_half_a_line_at_the_end_is_dropped(path, lost):
     assert Ledger(path, WHO).done == {0: {"loss": 0.1}, 2: "again"}
 
 
+def test_a_damaged_result_is_found_when_it_is_asked_for(path):
+    path.write_bytes(path.read_bytes().replace(b"0.1", b"\xa70."))
+    ledger = Ledger(path, WHO)
+    assert ledger.done.keys() & {0, 1, 2} == {0, 2}
+    with pytest.raises(pf.InputError) as caught:
+        ledger.result(0, dict)
+    assert (caught.value.code, caught.value.values["line"]) == ("parallel.ledger_line", 2)
+
+
 def test_half_a_header_is_written_again(path):
     path.write_bytes(path.read_bytes()[:10])
     with Ledger(path, WHO) as ledger:
         ledger.append(4, 1)
     assert Ledger(path, WHO).done == {4: 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[]\n" * 2**22, b'{"task": 0, "result": [' + b"[]," * 2**22 + b"[]]}\n"],
+    ids=["many short lines", "one long line"],
+)
+def test_hostile_ledgers_are_refused_with_little_memory(path, line):
+    path.write_bytes(path.read_bytes() + line * 2)
+    tracemalloc.start()
+    with pytest.raises(pf.InputError) as caught:
+        Ledger(path, WHO)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (caught.value.code, caught.value.values["line"]) == ("parallel.ledger_line", 5)
+    assert most < 100e6
 
 
 @pytest.mark.parametrize("other", [{"seed": 4}, {"problem": "abd"}, {"start": "x"}])

@@ -7,6 +7,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.program import program
+from picardfit.files.fit_file import derived_record
+from picardfit.inference.derived_profiles import TableProfiles, derived_profiles
 
 MODEL = pf.Model("g' = -ka*g; c' = ka*g/v - cl/v*c", observables={"c": "c"})
 TIMES = np.array([0.25, 0.5, 1, 2, 4, 6, 8, 12.0])
@@ -82,6 +84,27 @@ def test_profile_of_a_derived_quantity_is_that_of_its_formula(fit):
     by_name, by_formula = fit.profile("half_life"), fit.profile("log(2)*v/cl")
     assert by_name.interval() == pytest.approx(by_formula.interval(), rel=1e-6)
     assert (by_name.name, by_name.unit) == ("half_life", "h")
+
+
+def test_tables_show_the_interval_by_profile(fit):
+    name = next(name for name, one in fit.derived.items() if not one.fixed)
+    low, high = fit.profile(name).interval()
+    assert fit.derived_profiles[name].interval() == pytest.approx((low, high), rel=1e-3)
+    lines = str(fit).splitlines()
+    below = lines[next(k for k, line in enumerate(lines) if line.startswith(name)) + 1]
+    assert below.split() == [
+        "by",
+        "profile",
+        *(f"{end:.5g}" for end in fit.derived_profiles[name].interval()),
+    ]
+    record = derived_record(fit)[name]
+    assert record["profile_95"] == fit.derived_profiles[name].interval(0.95)
+    assert "profile_99" not in derived_record(fit, 0.99)[name]  # the profiles are followed to 95 %
+
+
+def test_many_quantities_are_not_profiled(fit):
+    assert derived_profiles(fit, TableProfiles(most=0)) == {}
+    assert derived_profiles(fit, TableProfiles(numbers=1)) == {}
 
 
 def test_local_parameters_give_one_value_for_each_experiment(local_fit):

@@ -105,3 +105,56 @@ def test_t0_first_in_a_problem_file_is_not_moved(tmp_path):
     assert complaint(pf.read_problem, path).code == "problem.increment_at_t0"
     path.write_text(text % "t0 = 2020-03-02\n")
     assert pf.read_problem(path).experiments[0].t0 == -6.0
+
+
+# ---- counts that were lost ---------------------------------------------------------------------------------
+
+LOST = "time,cases\n0,\n1,5\n2,?\n3,?\n4,11\n"
+
+
+def _lost(counts):
+    return pf.Experiment([1, 2, 3, 4], {"cases": counts}, "town", t0=0.0)
+
+
+def test_a_count_after_a_lost_one_covers_its_own_step():
+    lost, blank, alone = (
+        _problem(_lost(counts)) for counts in ([5, "?", "?", 11], [5, None, None, 11], [5, 0, 0, 11])
+    )
+    nllh = [one.nllh({"b": 4.0}) for one in (lost, blank, alone)]
+    assert nllh[0] == pytest.approx(
+        nllh[2] - 2 * 4.0
+    )  # a count of 0 costs its mean; a lost one costs nothing
+    assert nllh[1] != pytest.approx(nllh[0])
+
+
+def test_lost_counts_are_no_measurements():
+    problem = _problem(_lost([5, "?", "?", 11]))
+    assert problem.measurements == 2
+    assert problem.experiments[0].limits is None
+    assert problem.experiments[0].remarks == ()
+
+
+def test_a_fit_with_lost_counts_is_exact():
+    fit = pf.fit(_problem(_lost([5, "?", "?", 11])))
+    assert fit.parameters["b"] == pytest.approx(8.0)  # the mean of the two steps that were counted
+    assert fit.certificate.mismatch < 1e-8
+
+
+def test_new_data_lose_the_same_counts():
+    problem = _problem(_lost([5, "?", "?", 11])).simulate_data({"b": 4.0}, seed=1)
+    assert problem.experiments[0].observations["cases"].tolist()[1:3] == ["?", "?"]
+
+
+@pytest.mark.parametrize(
+    "table", [LOST, "time,observable,value\n1,cases,5\n2,cases,?\n3,cases,?\n4,cases,11\n"]
+)
+def test_tables_have_lost_counts(table):
+    (one,) = pf.read_table(io.StringIO(table))
+    assert one.observations["cases"].tolist() == [5.0, "?", "?", 11.0]
+    assert one.counted[:, 0].all()
+
+
+def test_a_saved_fit_keeps_lost_counts(tmp_path):
+    fit = pf.fit(_problem(_lost([5, "?", "?", 11])))
+    fit.save(tmp_path / "fit.json")
+    assert pf.load(tmp_path / "fit.json").problem.nllh({"b": 4.0}) == fit.problem.nllh({"b": 4.0})

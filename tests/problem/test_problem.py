@@ -182,3 +182,19 @@ def test_columns_without_a_number_are_unmeasured():
 
 def test_a_column_with_a_gap_is_measured():
     assert runs().unmeasured == ()
+
+
+@pytest.mark.parametrize("noise", [None, pf.Noise(additive=0.1)])
+def test_an_observable_needs_a_value_only_where_it_is_measured(noise):
+    model = pf.Model("a' = -k*a\nb' = k*a", {"part": "b/(b + 0*a)", "a": "a"})
+    model = pf.Model("a' = -k*a\nb' = k*a\nc' = 0*c", {"part": "b/(b + c)", "a": "a"})  # 0/0 at t = 0
+    data = {"part": ([1.0, 2.0], [1.0, 1.0]), "a": ([0.0, 1.0, 2.0], np.exp([0.0, -1.0, -2.0]))}
+    one = pf.Experiment(None, data, initial={"a": 1.0, "b": 0.0, "c": 0.0})
+    problem = pf.Problem(model, [one], {"k": (0.1, 3)}, noise=noise)
+    assert problem.loss({"k": 1.0}) == pytest.approx(0.0, abs=1e-15)
+    assert np.isfinite(problem.nllh({"k": 1.2}))
+    fit = pf.fit(problem)
+    assert fit.success
+    assert fit.parameters["k"] == pytest.approx(1.0, rel=1e-6)
+    measured = pf.Experiment([0.0, 1.0], {"part": [1.0, 1.0]}, initial={"a": 1.0, "b": 0.0, "c": 0.0})
+    assert pf.Problem(model, [measured], {"k": (0.1, 3)}, noise=noise).nllh({"k": 1.0}) == np.inf

@@ -35,6 +35,9 @@ def of(*searches, **more):
         (of(hit()), Next.SEARCH, 1),  # one search proves nothing
         (of(hit(), hit()), Next.CERTIFY, -1),
         (of(hit(), hit(), certified=True), Next.STOP, -1),
+        (of(hit(), hit(), hidden=True), Next.EXCHANGE, -1),  # another order of the rates may fit as well
+        (of(hit(), hit(), hidden=True, exchanged=True), Next.CERTIFY, -1),
+        (of(hit(), hidden=True), Next.SEARCH, 1),  # first an optimum that is trusted
         (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),  # larger than the known noise
         (of(hit(), hit(), hit(), contradicted=True), Next.CERTIFY, -1),  # the model may be wrong, after all
         (of(hit(), hit(optimum=1)), Next.SEARCH, 2),  # two optima

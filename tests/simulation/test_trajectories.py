@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import picardfit as pf
 from picardfit.model.inputs import Table, as_input
 from picardfit.model.model import Model
-from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
+from picardfit.simulation.trajectories import Integration, Run, last_time, observed, trajectories
 
 DECAY = Model("x' = -a*x + u", inputs=["u"])
 LOGISTIC = Model("x' = r*x*(1 - x/K)")
@@ -239,3 +240,61 @@ def test_a_pulse_of_one_row_is_never_stepped_across():
     states = trajectories(DECAY, [run([2.0], [1e-3], [80.0], {"u": table})])[0]
     expected = 2 * np.exp(-0.08) + 100 * 0.01 * np.exp(-1e-3 * (80 - rows[5003]))
     np.testing.assert_allclose(states[0, 0], expected, rtol=1e-8)
+
+
+RING = Model(
+    "; ".join(f"x{i}' = k*x{i - 1 if i else 9}/(1 + x{i}^2) + u - d*x{i}" for i in range(10)), inputs=["u"]
+)
+
+
+def ring_runs(count):
+    rng = np.random.default_rng(5)
+    return [
+        run(
+            rng.uniform(0, 2, 10), [30.0, 20.0], np.linspace(0, 3 + k, 7), {"u": lambda t, k=k: np.cos(t + k)}
+        )
+        for k in range(count)
+    ]
+
+
+@pytest.mark.parametrize("few", [1, 100], ids=["stacked", "one by one"])
+def test_stacks_and_single_runs_have_the_accuracy_asked_for(few):
+    runs = ring_runs(4)
+    exact = trajectories(RING, runs, 1e-12, settings=Integration(smallest_stack=100))
+    chosen = Integration(smallest_stack=few, stack_per_state=0.0)
+    for one, wanted in zip(trajectories(RING, runs, settings=chosen), exact, strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_flows_that_cancel_are_integrated_as_accurately_as_floats_allow():
+    """A and B of 1e9 exchange at rates of 1e13; the difference of their flows drives a small state.
+
+    With s = k + b, A = e + (A0 - e) exp(-s t) and y' = -c A' - m y, whose solution is below.
+    """
+    k, b, m, c = 1.7e4, 2.3e4, 0.1, 1e-3
+    model = Model("A' = -k*A + b*B; B' = k*A - b*B; y' = c*(k*A - b*B) - m*y")
+    t = np.linspace(0, 500, 11)
+    values = {"k": k, "b": b, "m": m, "c": c}
+    found = trajectories(model, [run([1e9, 3e8, 1e-3], [values[n] for n in model.parameters], t)])[0]
+    rate, gone = k + b, 1e9 - b * 1.3e9 / (k + b)
+    driven = c * rate * gone / (rate - m)
+    exact = (1e-3 + driven) * np.exp(-m * t) - driven * np.exp(-rate * t)
+    noise = np.finfo(float).eps * c * k * 1e9 / m
+    np.testing.assert_allclose(found[:, 2], exact, rtol=1e-8, atol=noise)
+
+
+def test_unbounded_growth_is_still_an_explosion():
+    assert trajectories(RICCATI, [run([1e9], [1.0], [0, 1.0])])[0] is None
+
+
+def test_a_small_difference_of_large_states():
+    """b sees the difference of two states of 1e9, whose rounding is larger than any tolerance of b's own size."""
+    model = pf.Model("a' = -k*(a - c)\nc' = k*(a - c)\nb' = d*(a - c) - 0.1*b")
+    found = pf.simulate(
+        model, {"k": 100.0, "d": 1.0}, {"a": 1.0000001e9, "c": 1e9, "b": 0.0}, [0.0, 1.0, 10.0]
+    )
+    gap, times = 100.0, np.array([0.0, 1.0, 10.0])
+    expected = gap / (200 - 0.1) * (np.exp(-0.1 * times) - np.exp(-200 * times))
+    assert found.states["b"] == pytest.approx(
+        expected, rel=1e-3
+    )  # 14 digits of 1e9 leave four of the difference

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isinf
+from math import isfinite, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -41,7 +41,8 @@ class CheckSettings:
     most_alike: int = 10  # warnings of one kind
     most_unknowns: int = 400  # of one experiment, and states times unknowns, that are examined: within 1 GB
     most_derivatives: int = 20_000
-    patience: float = 20.0  # seconds for each analysis; ordinary models take less than five
+    patience: float = 8.0  # seconds for each analysis; starters take one or two
+    petab_patience: float = 1.5  # of what PEtab's data determine: problems are large, and checked to be read
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
 
@@ -52,8 +53,12 @@ def check(
         bool, typer.Option("--theory", help="Also show the constants of the theorems on the Picard operator.")
     ] = False,
     patience: Annotated[
-        float, typer.Option(min=0, help="Seconds that each analysis may take; 0: any number.")
-    ] = CheckSettings.patience,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds that each analysis may take; 0: any number. By default 20, of PEtab problems 1.5.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Validate a problem file; print the model, the data and what data of this kind can determine.
@@ -62,14 +67,24 @@ def check(
     """
     with complaints(as_json):
         file = _opened(problem)
-        settings = CheckSettings(patience=patience)
+        usual = CheckSettings.petab_patience if is_petab(problem) else CheckSettings.patience
+        settings = CheckSettings(patience=usual if patience is None else patience)
         examination = Examination() if quick else examine(file.problem, settings, theory)
         notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
+        value = (
+            None
+            if quick
+            else _in_time(CheckSettings.patience if patience is None else patience, at_nominal, file.problem)
+        )
+        if isinstance(value, Notice):
+            value = None
+        elif value is not None and not isfinite(value):
+            notices.append(Notice("cli.nominal_not_finite"))
         warnings = _told(notices, None if as_json else CheckSettings.most_alike)
         if as_json:
-            print_json(_record(file, examination, warnings))
+            print_json(_record(file, examination, warnings) | ({} if value is None else {"nllh": value}))
         else:
-            _show(file, examination, warnings, len(notices))
+            _show(file, examination, warnings, len(notices), value)
 
 
 @dataclass(frozen=True)
@@ -80,12 +95,13 @@ class _File:
     title: str
     problem: Problem
     remarks: Sequence[Notice] = ()
+    ignored: Notice | None = None
 
 
 def _opened(path: Path) -> _File:
     if is_petab(path):
         imported = opened(path)
-        return _File(path, imported.tables.name, imported.problem, imported.remarks)
+        return _File(path, imported.tables.name, imported.problem, imported.remarks, imported.ignored)
     from picardfit.files.problem_file import read_problem_file
 
     file = read_problem_file(path)
@@ -99,6 +115,13 @@ class Examination:
     structure: Structure | None = None
     analysis: Analysis | None = None
     warnings: tuple[Notice, ...] = ()
+
+
+def at_nominal(problem: Problem) -> float | None:
+    """The negative log-likelihood at the nominal values; None where not every parameter has one."""
+    nominal = problem.nominal or {}
+    known = all(name in nominal for name, one in problem.parameters.items() if one.fixed is None)
+    return problem.nllh(nominal) if nominal and known and not len(problem.layout.initial_states) else None
 
 
 def examine(problem: Problem, settings: CheckSettings = CheckSettings(), theory: bool = False) -> Examination:
@@ -219,8 +242,16 @@ def _early_start(problem: Problem) -> list[Notice]:
     return []
 
 
-def _show(file: _File, examination: Examination, warnings: list[str], count: int) -> None:
-    from picardfit.display.text import EXPERIMENT_HEADER, PARAMETER_HEADER, experiment_row, parameter_row
+def _show(
+    file: _File, examination: Examination, warnings: list[str], count: int, value: float | None
+) -> None:
+    from picardfit.display.text import (
+        EXPERIMENT_HEADER,
+        PARAMETER_HEADER,
+        experiment_row,
+        number,
+        parameter_row,
+    )
 
     out, problem, most = console(), file.problem, CheckSettings.most_experiments
     out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
@@ -239,6 +270,10 @@ def _show(file: _File, examination: Examination, warnings: list[str], count: int
         out.print(f"... and {len(problem.experiments) - most} more")
     out.print()
     out.print(f"{counted(problem.measurements, 'measurement')}, {counted(problem.layout.count(), 'unknown')}")
+    if value is not None:
+        out.print(f"negative log-likelihood at the nominal values: {number(value, 8)}")
+    if file.ignored is not None:
+        out.print(str(file.ignored), markup=False)
     if examination.structure is not None:
         out.print(f"\n{examination.structure}", markup=False)
     if examination.analysis is not None:

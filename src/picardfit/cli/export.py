@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -37,13 +37,23 @@ def export(
             "--experiment", "-e", help="The experiment to write; by default all, or the first of several."
         ),
     ] = None,
+    petab: Annotated[
+        bool,
+        typer.Option(
+            "--petab",
+            help="Write the whole problem, with the estimates, as PEtab version 2 into a folder: --out, or `petab` in "
+            "`results` beside the problem.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit, and write the fitted model for another program: SciPy, CasADi, SBML, Antimony, Modelica, Stan.
+    """Fit, and write the fitted model for another program: SciPy, CasADi, SBML, Antimony, Modelica, Stan, PEtab.
 
     PROBLEM may also be a saved fit.json, which is not fitted again.
     """
+    if petab:
+        _write_petab(problem, out, as_json, quiet, (format, experiment))
     with complaints(as_json):
         from picardfit.exporters.formats import FORMATS, export, format_of
 
@@ -69,6 +79,26 @@ def export(
             if not result.success:
                 typer.echo(result.conclusion.sentence(Audience.COMMAND), err=True)
             _show(written, chosen=experiment is not None)
+    raise typer.Exit(0 if result.success else 1)
+
+
+def _write_petab(
+    problem: Path, out: Path | None, as_json: bool, quiet: bool, others: tuple[str | None, str | None]
+) -> NoReturn:
+    """Fit, and write the problem with its estimates as PEtab."""
+    with complaints(as_json):
+        if any(others):
+            raise InputError("cli.petab_alone")
+        result, folder = fit_of(problem, None if out is None else out.parent, quiet or as_json)
+        if result.solution is None:
+            raise InputError("cli.nothing_to_export", ended=result.conclusion)
+        written = result.to_petab(folder / "petab" if out is None else out)
+        if as_json:
+            print_json({"success": result.success, "format": "petab", "files": [str(written)]})
+        elif not quiet:
+            if not result.success:
+                typer.echo(result.conclusion.sentence(Audience.COMMAND), err=True)
+            typer.echo(f"written to {written}")
     raise typer.Exit(0 if result.success else 1)
 
 

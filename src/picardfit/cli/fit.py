@@ -218,6 +218,7 @@ def tell_set_aside(moved: Mapping[str, str], as_json: bool) -> None:
 def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:
     """A row under PARAMETER_COLUMNS for each parameter and estimated initial state, with all digits."""
     from picardfit.cli.show import remarked
+    from picardfit.display.text import number
 
     if fit.solution is None:
         return []
@@ -225,6 +226,9 @@ def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:
     for one, remark in remarked(fit, level):
         if not fit.status.converged and one.name in fit.standard_errors:
             remark = remark or "the fit did not converge"
+        if one.profiled is not None:
+            low, high = map(number, one.profiled)
+            remark += f", by profile {low} to {high}"
         rows.append((one.name, one.value, one.error, one.low, one.high, one.rival, one.unit, remark))
     return rows
 
@@ -271,7 +275,7 @@ def _increments(fit: Fit, one: Experiment, name: str, times: np.ndarray, level: 
     columns = [np.full(len(times), np.nan) for _ in range(3)]
     if name not in one.observables:
         return columns
-    at = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+    at = one.count_times(name)
     there = np.searchsorted(times, at)
     columns[0][there] = fit.predict(one.name, at)[name]
     if fit.status.converged:

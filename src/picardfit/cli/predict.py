@@ -83,26 +83,28 @@ def predict(
         found = _predictions(result, chosen, times, level, noise, banded)
         remarks = [*_left_out(result, chosen, found, times), *_held_inputs(result, found)]
         remarks += [*_first_counts(result, names), *_no_bands(result, banded)]
-        header, rows = _table(result, found, names)
+        table = _table(result, found, names)
         for path in files:
-            _write(path, result, found, names, (header, rows), noise, look)
+            _write(path, result, found, names, table, noise, look)
         if as_json:
-            record = {"success": result.success, "level": level, "noise": noise}
-            print_json(
-                {
-                    **record,
-                    "predictions": _record(found, names),
-                    "remarks": remarks,
-                    "files": list(map(str, files)),
-                }
-            )
-        elif files:
-            typer.echo(f"written to {', '.join(map(str, files))}")
+            record: dict[str, object] = {"success": result.success, "level": level, "noise": noise}
+            record |= {"predictions": _record(found, names), "remarks": remarks}
+            print_json({**record, "files": list(map(str, files))})
         else:
-            typer.echo(csv_text(header, rows), nl=False)
-        for remark in [] if as_json else remarks:
-            typer.echo(f"picardfit: {remark}", err=True)
+            _tell(files, table, remarks)
     raise typer.Exit(0 if result.success else 1)
+
+
+def _tell(
+    files: Sequence[Path], table: tuple[Sequence[str], Sequence[Sequence[object]]], remarks: Sequence[str]
+) -> None:
+    """Say which files were written, or print the table; then the remarks."""
+    if files:
+        typer.echo(f"written to {', '.join(map(str, files))}")
+    else:
+        typer.echo(csv_text(*table), nl=False)
+    for remark in remarks:
+        typer.echo(f"picardfit: {remark}", err=True)
 
 
 def _checked(path: Path) -> Path:

@@ -17,6 +17,7 @@ from picardfit.display.text import (
     estimates,
     number,
     other_values,
+    profile_row,
     true_values,
 )
 from picardfit.errors import Audience
@@ -96,6 +97,7 @@ def _rows(fit: Fit, level: float) -> list[tuple[str, ...]]:
             ends = (one.value, one.error, one.low, one.high)
             numbers = [rounded(value, one.error) for value in ends if value is not None]
         rows.append((one.name, *numbers, cell(one.rival), one.unit, remark, cell(truth.get(one.name))))
+        rows += [(*row, "") for row in profile_row(one)]
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,13 +66,7 @@ def validate(
         from picardfit.files.problem_file import read_other_data
         from picardfit.parallel.ordered_map import processes
 
-        if bool(data) == leave_one_out:
-            raise InputError("cli.validate_both" if data else "cli.validate_nothing")
-        if problem.suffix == ".json":
-            raise InputError("cli.validate_saved", str(problem))
-        for path in data or []:
-            if not path.exists():
-                raise InputError("cli.no_data_file", str(path))
+        _check_what(problem, data or [], leave_one_out)
         picture = _target(out, problem)
         experiments = read_other_data(problem, data) if data else None
         result = fit_at(problem, quiet or as_json)
@@ -94,6 +89,17 @@ def validate(
             _show(found)
             typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}")
         tell_unwritten(unwritten, as_json)
+
+
+def _check_what(problem: Path, data: Sequence[Path], leave_one_out: bool) -> None:
+    """InputError unless there is a problem file and one way to get data that were not fitted."""
+    if bool(data) == leave_one_out:
+        raise InputError("cli.validate_both" if data else "cli.validate_nothing")
+    if problem.suffix == ".json":
+        raise InputError("cli.validate_saved", str(problem))
+    for path in data:
+        if not path.exists():
+            raise InputError("cli.no_data_file", str(path))
 
 
 def _target(out: Path | None, problem: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -37,7 +37,11 @@ def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Ar
     highest = np.abs(every).max(axis=0)
     every -= every.sum(axis=0) / len(every)
     scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", every, every) / len(every)), 1e-2 * highest)
-    largest = float(scale.max(initial=0.0))
+    if problem.timed is not None:
+        scale[-1] = problem.clock_unit
+        largest = float(scale[:-1].max(initial=0.0))
+    else:
+        largest = float(scale.max(initial=0.0))
     if not largest > 0:
         return np.ones_like(scale)
     told = problem.state_sizes.max(axis=0)
@@ -72,8 +76,10 @@ def first_mesh(
         _, wrt_x, _ = model.rhs.linearise(grid, path, params[e], inputs)
         with np.errstate(over="ignore", invalid="ignore"):  # the scaled Jacobian is the local estimate of K_x
             norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
-        knots.append(_knots(problem, e, grid, np.where(np.isfinite(norm), norm, 0.0), settings))
-    return Mesh(rule, tuple(knots))
+        stiffness = np.where(np.isfinite(norm), norm, 0.0)
+        breaks = tuple(one.knot for one in start.schedule[e]) if start.schedule else problem.knots(e)
+        knots.append(_knots(problem, e, grid, stiffness, breaks, settings))
+    return Mesh(rule, tuple(knots), start.schedule)
 
 
 def even_knots(problem: Problem, experiment: int, length: float) -> Array:
@@ -89,7 +95,14 @@ def _instant(time: float) -> Array:
     return np.array([time, time + 64 * np.spacing(max(abs(time), 1e-30))])
 
 
-def _knots(problem: Problem, experiment: int, grid: Array, stiffness: Array, settings: FirstMesh) -> Array:
+def _knots(
+    problem: Problem,
+    experiment: int,
+    grid: Array,
+    stiffness: Array,
+    breaks: tuple[float, ...],
+    settings: FirstMesh,
+) -> Array:
     """Knots at equal steps of the mean of two fractions: of the integral of the stiffness, and of the grid.
 
     The grid follows the samples; `stiffness` (grid,) is the norm of the scaled Jacobian along it.
@@ -107,7 +120,7 @@ def _knots(problem: Problem, experiment: int, grid: Array, stiffness: Array, set
     mass = 0.5 * local * gaps / max(wanted, TINY) + 0.5 / len(gaps)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     inside = np.interp(np.linspace(0, cumulative[-1], count + 1)[1:-1], cumulative, grid)
-    return merge_breaks(np.concatenate([[start], inside, [stop]]), problem.knots(experiment), settings.sliver)
+    return merge_breaks(np.concatenate([[start], inside, [stop]]), breaks, settings.sliver)
 
 
 def merge_breaks(knots: Array, breaks: tuple[float, ...], sliver: float = FirstMesh.sliver) -> Array:
@@ -146,7 +159,12 @@ def split(mesh: Mesh, chosen: Flags, rule: Rule | None = None) -> tuple[Mesh, In
     for e, old in enumerate(mesh.knots):
         mine = chosen[mesh.first[e] : mesh.first[e] + mesh.counts[e]]
         knots.append(np.sort(np.concatenate([old, 0.5 * (old[:-1] + old[1:])[mine]])))
-    return Mesh(rule or mesh.rule, tuple(knots)), parent, half
+    lengths = None if mesh.lengths is None else mesh.lengths[parent] / parts[parent]
+    return (
+        replace(mesh, rule=rule or mesh.rule, knots=tuple(knots), lengths=lengths, clock=None),
+        parent,
+        half,
+    )
 
 
 @lru_cache(maxsize=32)
@@ -194,7 +212,9 @@ def merge(mesh: Mesh, chosen: Indices) -> tuple[Mesh, Indices]:
     for e, old in enumerate(mesh.knots):
         mine = whole[mesh.first[e] : mesh.first[e] + mesh.counts[e]]
         knots.append(old[np.append(mine, True)])
-    return Mesh(mesh.rule, tuple(knots)), np.flatnonzero(whole)
+    begin = np.flatnonzero(whole)
+    lengths = None if mesh.lengths is None else np.add.reduceat(mesh.lengths, begin)
+    return replace(mesh, knots=tuple(knots), lengths=lengths, clock=None), begin
 
 
 def joined(mesh: Mesh, states: Array, path: Array, chosen: Indices) -> Array:

@@ -5,16 +5,19 @@ Samples need not be nodes: the value at a sample is that of the polynomial throu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, product
 
 import numpy as np
 
 from picardfit.collocation.elimination import plan_of
+from picardfit.collocation.event_links import EventLinks, of_knots
 from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
 from picardfit.collocation.picard import Field, end_states
+from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array, BatchedMap
+from picardfit.model.events import EventMaps
 from picardfit.model.inputs import Table
 from picardfit.model.kinks import smooth_at_nodes
 from picardfit.problem.likelihood import Objective
@@ -135,7 +138,24 @@ class Discretisation:
     @cached_property
     def located(self) -> tuple[Indices, Array]:
         samples = self.problem.samples
-        return self.mesh.locate(samples.times, samples.experiment, self.problem.before_knots)
+        found = self.mesh.locate(samples.times, samples.experiment, self.problem.before_knots)
+        return found if self.events is None else (self._within_pieces(found[0]), found[1])
+
+    def _within_pieces(self, segment: Indices) -> Indices:
+        """(samples,): the segments of samples, moved to the same side of every event as scheduled.
+
+        A sample that a knot has passed stays on its side, so that the objective is smooth while knots move.
+        """
+        events, samples, mesh = self.events, self.problem.samples, self.mesh
+        assert events is not None
+        low, high = mesh.first[samples.experiment], (mesh.first + mesh.counts - 1)[samples.experiment]
+        first = np.searchsorted(samples.experiment, np.arange(len(mesh.knots)))
+        number = np.arange(len(segment)) - first[samples.experiment]
+        for e, last, one in zip(events.owner, events.segments, events.scheduled, strict=True):
+            mine, early = samples.experiment == e, number < one.before
+            high = np.where(mine & early, np.minimum(high, last), high)
+            low = np.where(mine & ~early, np.maximum(low, last + 1), low)
+        return np.clip(segment, low, high)
 
     @property
     def segment(self) -> Indices:
@@ -153,12 +173,55 @@ class Discretisation:
         return weights[..., :1].copy(), weights[..., 1:].copy()
 
     @cached_property
+    def events(self) -> EventLinks | None:
+        """The knots that move, of a problem with events; None without any."""
+        problem, mesh = self.problem, self.mesh
+        if problem.timed is None:
+            return None
+        if not mesh.schedule:
+            raise InputError("collocation.events")
+        model = problem.solved_model
+        links, owner, entries = of_knots(mesh.schedule, mesh.inner_ranges, mesh.knots)
+        segments = mesh.linked[links] if links else np.zeros(0, int)
+        times = mesh.node_times[segments, -1]
+        keep, add = np.ones((len(links), len(model.states))), np.zeros((len(links), len(model.states)))
+        for row, (e, one) in enumerate(zip(owner, entries, strict=True)):
+            jumps = problem.jumps[e]
+            if jumps is None or one.at is None:
+                continue
+            for k in np.flatnonzero(jumps.times == one.at):
+                keep[row], add[row] = jumps.keep[k] * keep[row], jumps.keep[k] * add[row] + jumps.add[k]
+        return EventLinks(
+            np.array(links, int),
+            segments,
+            np.array(owner, int),
+            tuple(entries),
+            EventMaps.of(model.events, (model.states, problem.measured_names, model.inputs)),
+            problem.inputs_at(np.array(owner, int), times),
+            keep,
+            add,
+            np.array([problem.span(e)[1] for e in range(len(mesh.knots))]),
+        )
+
+    def at(self, lengths: Array | None) -> Discretisation:
+        """The system whose segments have these lengths; the system itself where they are its own."""
+        if lengths is None or lengths is self.mesh.lengths:
+            return self
+        return replace(self, mesh=replace(self.mesh, lengths=lengths))
+
+    def following(self, lengths: Array, clock: Array) -> Discretisation:
+        """The system whose segments have these lengths and begin at these times, in which samples are located."""
+        return replace(self, mesh=replace(self.mesh, lengths=lengths, clock=clock))
+
+    @cached_property
     def at_breaks(self) -> Flags:
         """(linked,) bool: knots between segments where the right-hand side may jump or kink, or a state is reset."""
         mesh, found = self.mesh, np.zeros(len(self.mesh.linked), bool)
         for e, (a, b) in enumerate(mesh.inner_ranges):
             if b > a:
                 found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.knots(e))
+        if self.events is not None:
+            found[self.events.links] = True
         return found
 
     @cached_property
@@ -180,6 +243,8 @@ class Discretisation:
     def doses(self) -> KnotJumps | None:
         """The jumps of the states at knots that doses and resets cause; None without any."""
         mesh, links, keep, add = self.mesh, [], [], []
+        if self.problem.timed is not None:  # doses are among the events
+            return None
         for e, jumps in enumerate(self.problem.jumps):
             inside = None if jumps is None else jumps.part(jumps.times < mesh.knots[e][-1])
             if inside is None:
@@ -191,9 +256,12 @@ class Discretisation:
             return None
         return KnotJumps.together(np.concatenate(links), np.concatenate(keep), np.concatenate(add))
 
-    def end_states(self, x: Array, path: Array) -> Array:
-        """(linked, states): the path at the end of each segment with a successor, after a dose or reset there."""
+    def end_states(self, x: Array, path: Array, params: Array) -> Array:
+        """(linked, states): the path at the end of each segment with a successor, after a dose or event there."""
         ends = end_states(self.mesh, x, path)[self.mesh.linked_rows]
+        if self.events is not None:
+            ends, events = ends.copy(), self.events
+            ends[events.links] = events.after(ends[events.links], params[events.owner])
         ends = ends if self.doses is None else self.doses.apply(ends)
         return ends if self.kept is None else self.kept * ends
 
@@ -249,24 +317,53 @@ class Discretisation:
         values: Array = per_experiment[0] if one else per_experiment[self.problem.samples.experiment]
         return values
 
+    def sample_fractions(self, x: Array, beyond: float = 0.5) -> Array:
+        """(samples,): where a sample is in its segment, from 0 to 1; by the clock among the start states x, if any.
+
+        A sample that a moving knot has passed stays with its segment until the next mesh, at most `beyond` outside it.
+        """
+        if self.problem.timed is None:
+            return self.located[1]
+        since = self.problem.samples.times - x[self.segment, -1]
+        fraction: Array = np.clip(since / self.mesh.length[self.segment], -beyond, 1 + beyond)
+        return fraction
+
+    def weights_at_samples(self, x: Array) -> tuple[Array, Array]:
+        """`along`, for segments that begin at x."""
+        if self.problem.timed is None:
+            return self.along
+        weights = self.blocks.padded(self.mesh.rule.along(self.sample_fractions(x)))
+        return weights[..., :1].copy(), weights[..., 1:].copy()
+
     def at_samples(self, x: Array, path: Array) -> Array:
         """States at the samples: (samples, states)."""
-        blocks, (of_start, of_nodes) = self.blocks, self.along
+        blocks, (of_start, of_nodes) = self.blocks, self.weights_at_samples(x)
         return blocks.unpadded(of_nodes @ blocks.of_blocks(path) + of_start * blocks.of_blocks(x)[:, None, :])
 
-    def derivatives_at_samples(self, multipliers: Array, chunk: Chunk) -> Array:
+    def derivatives_at_samples(self, multipliers: Array, chunk: Chunk, x: Array, path: Array) -> Array:
         """(blocks, slots, states, columns): derivative of the states at the samples of a chunk.
 
-        `multipliers` (segments, nodes, states, columns) is the derivative of the path on it.
+        `multipliers` (segments, nodes, states, columns) is the derivative of the path on it, which begins at x.
         """
         states, columns = multipliers.shape[2:]
-        of_start, of_nodes = self.along
+        of_start, of_nodes = self.weights_at_samples(x)
         flat = multipliers.reshape(*multipliers.shape[:2], -1)
         if not self.blocks.one_each:
             flat = flat[self.blocks.segment[chunk.blocks] - chunk.segments.start]
         result = of_nodes[chunk.blocks] @ flat
         result[..., : states * columns : columns + 1] += of_start[chunk.blocks]  # each state by itself
-        return result.reshape(*result.shape[:2], states, columns)
+        result = result.reshape(*result.shape[:2], states, columns)
+        if self.problem.timed is not None:  # a segment that begins later shows an earlier part of itself
+            result[..., states - 1] -= self._slopes_at_samples(x, path)[chunk.blocks]
+        return result
+
+    def _slopes_at_samples(self, x: Array, path: Array) -> Array:
+        """(blocks, slots, states): dX/dt at the samples."""
+        blocks, mesh = self.blocks, self.mesh
+        fraction, beyond = self.sample_fractions(x), self.sample_fractions(x, np.inf)
+        moving = (fraction == beyond) / mesh.length[self.segment]
+        weights = blocks.padded(mesh.rule.slope_along(fraction) * moving[:, None])
+        return weights[..., 1:] @ blocks.of_blocks(path) + weights[..., :1] * blocks.of_blocks(x)[:, None, :]
 
     def outputs(self, states: Array, params: Array) -> Array:
         """Rows of the objective at the samples, observables first.

@@ -90,6 +90,7 @@ def linearise(
 
     `expected`: use the Fisher information even where the search prefers another curvature.
     """
+    system = system.at(point.lengths)
     layout, room = system.problem.layout, _room(system)
     chain = None if layout.linear else layout.parameter_slopes(point.unknowns)
     groups = list(
@@ -99,7 +100,7 @@ def linearise(
     # drop each group once it is joined: keeping all of them twice would take most of the memory of a fit
     multipliers = _joined(groups.pop(0), room)
     inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(3))
-    ends = system.felt(ends)
+    ends = system.felt(ends) if system.events is None else _after_events(system, point, chain, ends)
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
@@ -108,6 +109,30 @@ def linearise(
     slope = _slope(system, terms.slope, jacobian)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, layout.initial_derivative(point.unknowns))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)
+
+
+def _after_events(system: Discretisation, point: Point, chain: Array | None, ends: Array) -> Array:
+    """(linked, states, columns): derivatives of the ends of segments, which events move and change."""
+    events, layout = system.events, system.problem.layout
+    assert events is not None
+    rows, states = events.segments, ends.shape[1]
+    if not len(rows):
+        return ends
+    by_params = np.zeros((len(rows), point.params.shape[1], ends.shape[2]))
+    free = layout.free_parameters
+    slopes = np.ones((1, len(free))) if chain is None else chain
+    columns = states + np.arange(len(free))
+    by_params[:, free, columns] = slopes[events.owner if len(slopes) > 1 else np.zeros(len(rows), int)]
+    result = ends.copy()
+    result[events.links] = events.end_derivative(
+        point.path[rows, -1],
+        point.slopes[rows, -1],
+        system.mesh.length[rows],
+        point.params[events.owner],
+        ends[events.links],
+        by_params,
+    )
+    return result
 
 
 def _by_block(per_slot: Array) -> Array:
@@ -185,7 +210,8 @@ def _derivatives(
         given = sources(entries, field.plan.states, field.mesh.integral @ wrt_p)
         inverse = _eliminated(field, field.plan, wrt_x, given, multipliers, reuse)
     ends = end_derivatives(field.mesh, chunk.linked, multipliers)
-    return multipliers, inverse, system.derivatives_at_samples(multipliers, chunk), ends, rate
+    at_samples = system.derivatives_at_samples(multipliers, chunk, point.states, point.path)
+    return multipliers, inverse, at_samples, ends, rate
 
 
 def _solved(
@@ -249,6 +275,7 @@ def advance(
     positivity: Positivity = Positivity(),
 ) -> Point | None:
     """Move along the multipliers S, then contract; a step takes at most nine tenths of a `positive` state."""
+    system = system.at(point.lengths)
     mesh, layout = system.mesh, system.problem.layout
     unknowns = np.minimum(np.maximum(point.unknowns + unknowns_step, layout.lower), layout.upper)
     states = point.states + states_step

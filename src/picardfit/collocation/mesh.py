@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.problem.experiment import runs
+from picardfit.problem.problem import Schedule
 from picardfit.problem.unknowns import compact
 
 TINY = float(np.finfo(float).tiny)  # keeps denominators from being zero
@@ -84,6 +85,16 @@ class Rule:
         return legendre.legvander(s, len(self._path_modes) - 1) @ self._path_modes
 
     @cached_property
+    def _slope_modes(self) -> Array:
+        """(modes - 1, 1 + nodes): start state and nodes -> Legendre coefficients of d path / d fraction."""
+        return np.asarray(2 * legendre.legder(self._path_modes, axis=0), float)
+
+    def slope_along(self, fractions: Array) -> Array:
+        """(points, 1 + nodes): the derivative of `along` by the fraction."""
+        s = 2 * np.asarray(fractions, float) - 1
+        return legendre.legvander(s, len(self._slope_modes) - 1) @ self._slope_modes
+
+    @cached_property
     def _path_modes(self) -> Array:
         """(modes, 1 + nodes): start state and values at the nodes -> Legendre coefficients of the path."""
         if self.nodes[0] == 0:  # the start is a node already
@@ -136,10 +147,17 @@ class Segments:
 
 @dataclass(frozen=True)
 class Mesh:
-    """All segments of all experiments, experiment after experiment, in order of time."""
+    """All segments of all experiments, experiment after experiment, in order of time.
+
+    Where a schedule is given, the lengths of segments may differ from those between the knots: an event moves the knot
+    after a segment, and the clock among the states tells the time.
+    """
 
     rule: Rule
     knots: tuple[Array, ...] = field(repr=False)  # per experiment: segments + 1 increasing times
+    schedule: Schedule = ()
+    lengths: Array | None = field(default=None, repr=False)  # (segments,); None: those between the knots
+    clock: Array | None = field(default=None, repr=False)  # (segments,): when they begin; None: at the knots
 
     @cached_property
     def counts(self) -> Indices:
@@ -162,6 +180,10 @@ class Mesh:
 
     @cached_property
     def length(self) -> Array:
+        return self.between_knots if self.lengths is None else self.lengths
+
+    @cached_property
+    def between_knots(self) -> Array:
         return np.concatenate([np.diff(k) for k in self.knots])
 
     @cached_property
@@ -190,7 +212,7 @@ class Mesh:
         """
         start = self.start[:, None]
         stop = np.concatenate([k[1:] for k in self.knots])[:, None]
-        times = start + self.length[:, None] * self.rule.nodes
+        times = start + self.between_knots[:, None] * self.rule.nodes
         inside: Array = np.minimum(np.maximum(times, np.nextafter(start, stop)), np.nextafter(stop, start))
         return inside
 
@@ -244,13 +266,16 @@ class Mesh:
         segment = np.empty(len(times), int)
         for e, mine in runs(experiment):
             knots = self.knots[e]
+            if self.clock is not None:
+                begin = np.maximum.accumulate(self.clock[self.first[e] : self.first[e] + self.counts[e]])
+                knots = np.append(begin, max(knots[-1], begin[-1]))
             inside = np.searchsorted(knots, times[mine], side="right") - 1
             if earlier is not None:
                 slack = rounding * (knots[-1] - knots[0])
                 before = np.searchsorted(knots, times[mine] - slack, side="left") - 1
                 inside = np.where(earlier[mine], before, inside)
             segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
-        fraction = (times - self.start[segment]) / self.length[segment]
+        fraction = (times - self.start[segment]) / self.between_knots[segment]
         return segment, np.clip(fraction, 0.0, 1.0)
 
 

@@ -12,7 +12,7 @@ from picardfit.collocation.adaptation import carry, joined, merge, segment_scale
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags, Indices, Mesh, Rule
 from picardfit.collocation.picard import USUAL, Contraction, FixedPoint, end_states
-from picardfit.collocation.point import Nearby, Point, evaluate
+from picardfit.collocation.point import Nearby, Point, evaluate, followed
 from picardfit.formulas.kernels import Array
 
 
@@ -90,6 +90,7 @@ def refined(
         moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, contraction)
         if moved is None:
             break
+        finer, moved = followed(finer, moved)
         following = Refined(finer, moved, ahead.origin)
         begin = _uncarried(following)
         before, open_time = open_time, _unresolved_time(begin, scale, wanted)
@@ -175,7 +176,7 @@ def coarsened(
     size = system.objective.size(point.outputs, point.data)
     if moved is None or abs(moved.data - point.data) > joining.value_change * size:
         return same
-    return Refined(fewer, moved, origin)
+    return Refined(*followed(fewer, moved), origin)
 
 
 def _to_join(

@@ -36,6 +36,8 @@ class Differencing:
 def has_second_order(system: Discretisation) -> bool:
     """Whether first derivatives are exact enough to be differenced."""
     problem = system.problem
+    if problem.timed is not None:  # those of event times are not implemented
+        return False
     return isinstance(problem.rhs, BatchedMap) and isinstance(problem.solved_model.output, BatchedMap)
 
 
@@ -141,7 +143,9 @@ class _Differences:
         samples, free = system.problem.samples, system.problem.layout.free_columns
         slope, (out_x, out_p) = self._slope, self._outputs
         groups = [
-            system.derivatives_at_samples(self._linear.multipliers[chunk.segments], chunk)
+            system.derivatives_at_samples(
+                self._linear.multipliers[chunk.segments], chunk, self._point.states, self._point.path
+            )
             for chunk in system.chunks
         ]
         derivatives = blocks.unpadded(np.concatenate(groups))  # (samples, states, columns)

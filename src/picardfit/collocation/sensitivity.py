@@ -36,6 +36,7 @@ class SensitivityMesh:
     segments: int = 20_000  # meshes with more are not split again
     room: float = 1e-9  # smallest distance of a knot from an edge, relative to the time span
     closest: float = 1e-12  # smallest distance of two knots, relative to the time span
+    difference: float = 1e-6  # relative step of differences, for models with events
     after: float = (
         1e-6  # how far a run goes on after a dose at its last time, relative to its length; a choice
     )
@@ -56,6 +57,8 @@ def sensitivity(
 
     `knots` are where segments may begin, for example those of a fit.
     """
+    if model.events or model.switch_times(run.params):
+        return _by_differences(model, run, settings)
     last = float(run.times[-1]) if len(run.times) else run.t0
     if run.jumps is not None and last in run.jumps.times:  # the last states wanted are those after a dose
         later = np.append(run.times, last + settings.after * (last - run.t0))
@@ -66,8 +69,10 @@ def sensitivity(
         fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)
         return Sensitivity(np.tile(run.initial, (count, 1)), np.repeat(fixed[None], count, axis=0))
 
+    path = _Path(model, run)
+
     def attempt(mesh: Mesh) -> tuple[_Solved | None, Flags]:
-        found = _solved(model, run, mesh)
+        found = _solved(path, mesh)
         return found, np.zeros(len(mesh), bool) if found is None else found.tails > settings.resolution
 
     first = Mesh(rule(settings.nodes), (_first_knots(run, knots, settings),))
@@ -98,11 +103,44 @@ class _Solved:
     tails: Array  # (segments,): largest of the last Legendre modes of h f, relative to the size of each state
 
 
-def _solved(model: Model, run: Run, mesh: Mesh) -> _Solved | None:
-    """The solution at the knots and nodes of a mesh, by independent integration; None if there is none."""
-    (knots,) = mesh.knots
+class _Path:
+    """The states of a run at all times asked for so far, by independent integration."""
+
+    def __init__(self, model: Model, run: Run) -> None:
+        self.model, self.run = model, run
+        self.times, self.states = np.zeros(0), np.zeros((0, len(run.initial)))
+
+    def at(self, wanted: Array, knots: Array) -> Array | None:
+        """(wanted, states); None if there is no solution.
+
+        The first call integrates the whole run. Later ones begin at the knots before times that are new, between which
+        nothing jumps: where a mesh is refined that takes far fewer steps.
+        """
+        new = wanted[~np.isin(wanted, self.times)]
+        begins = knots[:-1][np.isin(knots[:-1], self.times)]
+        tasks = [replace(self.run, times=new)]
+        if len(self.times):
+            mine = np.searchsorted(begins, new, side="right") - 1
+            tasks = [self._from(begins[k], new[mine == k]) for k in np.unique(mine)]
+        solved = trajectories(self.model, tasks)
+        found = [states for states in solved if states is not None]
+        if len(found) < len(solved):
+            return None
+        times = np.concatenate([self.times, new])
+        order = np.argsort(times)
+        self.times, self.states = times[order], np.concatenate([self.states, *found])[order]
+        return self.states[np.searchsorted(self.times, wanted)]
+
+    def _from(self, begin: float, times: Array) -> Run:
+        initial = self.states[np.searchsorted(self.times, begin)]
+        return replace(self.run, t0=float(begin), initial=initial, times=times, breaks=(), jumps=None)
+
+
+def _solved(solution: _Path, mesh: Mesh) -> _Solved | None:
+    """The solution at the knots and nodes of a mesh; None if there is none."""
+    (knots,), model, run = mesh.knots, solution.model, solution.run
     wanted = np.unique(np.concatenate([knots, mesh.node_times.ravel()]))
-    values = trajectories(model, [replace(run, times=wanted)])[0]
+    values = solution.at(wanted, knots)
     if values is None:
         return None
     states = values[np.searchsorted(wanted, knots[:-1])]
@@ -144,3 +182,23 @@ def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
         derivatives = inside @ columns[segment]
         values = states[segment] + np.einsum("tn,tni->ti", weights, slopes[segment])
     return Sensitivity(values, derivatives)
+
+
+def _by_differences(model: Model, run: Run, settings: SensitivityMesh) -> Sensitivity | None:
+    """Solution and derivatives of a model whose states or equations jump at times that depend on its parameters.
+
+    They are central differences of integrations with event location.
+    """
+    values = np.concatenate([run.initial, run.params])
+    states, steps = len(run.initial), settings.difference * np.where(values == 0, 1.0, np.abs(values))
+    tasks = [run]
+    for k, step in enumerate(steps):
+        for sign in (1, -1):
+            moved = values.copy()
+            moved[k] += sign * step
+            tasks.append(replace(run, initial=moved[:states], params=moved[states:]))
+    found = [one for one in trajectories(model, tasks) if one is not None]
+    if len(found) < len(tasks):
+        return None
+    up, down = np.array(found[1::2]), np.array(found[2::2])
+    return Sensitivity(found[0], np.moveaxis((up - down) / (2 * steps[:, None, None]), 0, -1))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from picardfit.display.plots.curves import grid
 from picardfit.display.plots.labels import short, time_label, with_unit
 from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
@@ -180,7 +181,7 @@ class Explorer:
         for name in set(model.increments) & set(
             one.observables
         ):  # between other times they are other numbers
-            times = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+            times = one.count_times(name)
             states = self._states(times)
             if states is None:
                 return None
@@ -215,8 +216,10 @@ class Explorer:
 
     @property
     def _grid(self) -> np.ndarray:
-        one = self._one
-        return np.linspace(one.t0, float(one.times[-1]), self.settings.points)
+        """Times of the curves: those of the pictures of the fit, with both sides of every dose."""
+        one, solution = self._one, self.fit.solution
+        knots = np.array([one.t0, one.times[-1]]) if solution is None else solution.system.mesh.knots[self._e]
+        return grid(one, knots, logarithmic=False, points=self.settings.points)
 
     def loss(self) -> float | None:
         """The objective at the values of the sliders, as `fit.objective`; None where that would take too long."""

@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from picardfit.display.text import (
+    BY_PROFILE,
     ESTIMATES_HEADER,
     ESTIMATES_NUMERIC,
     EXPERIMENT_HEADER,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
+INITIAL_STATES = "initial states"
 NOISES = {
     "Noise": "normal",
     "LogNormal": "log-normal",
@@ -55,9 +57,7 @@ class Paper:
 
     rows: int = 200  # of a table; the others are counted
     short: int = 20  # rows up to which a table is kept on one page
-    folded: int = (
-        12  # rows of initial states, or of parameters of single experiments, from which on they are folded
-    )
+    folded: int = 12  # rows about single experiments beyond which they are folded
     heavy: int = 400_000  # characters of an SVG picture from which on pixels are tried instead
     tall: float = 0.8  # height over width beyond which a picture may fill a page
     dots: int = 130  # per inch, of a picture in pixels
@@ -112,22 +112,36 @@ def folding_table(
     most: int = Paper.rows,
     paper: Paper = Paper(),
 ) -> Markup:
-    """A table of unknowns, the first cell their name; many of single experiments and many initial states are folded."""
-    own = {*fit.problem.parameters, *fit.derived}
-    groups = {
-        "": [row for row in rows if row[0] in own],
-        "parameters of single experiments": [
-            row for row in rows if row[0] not in own and row[0] in fit.parameters
-        ],
-        "initial states": [row for row in rows if row[0] not in own and row[0] not in fit.parameters],
-    }
-    shown = [row for group in groups.values() if len(group) <= paper.folded for row in group]
-    shown += groups[""] if len(groups[""]) > paper.folded else []
-    parts = [table(header, shown, numeric, most)] if shown else []
-    for kind, group in groups.items():
-        if kind and len(group) > paper.folded:
-            parts.append(draw("folded", f"{len(group)} {kind}", table(header, group, numeric, most)))
+    """A table of unknowns, the first cell their name, with many values of single experiments folded by name."""
+    groups: dict[str, list[Sequence[str]]] = {"": []}
+    last = ""
+    for row in rows:
+        if row[0] != BY_PROFILE:  # such a row belongs to the one above
+            own_name = row[0] in fit.parameters or row[0] in fit.derived
+            name = row[0].split("[")[0] if own_name else INITIAL_STATES
+            last = "" if name == row[0] else name
+        groups.setdefault(last, []).append(row)
+    own = groups.pop("")
+    if sum(map(len, groups.values())) <= paper.folded:
+        return table(header, [*own, *(row for group in groups.values() for row in group)], numeric, most)
+    parts = [table(header, own, numeric, most)] if own else []
+    for name, group in groups.items():
+        several = (f"{len(group)} {name}", group)
+        title, shown = several if name == INITIAL_STATES else _of_experiments(name, group, fit)
+        parts.append(draw("folded", title, table(header, shown, numeric, most)))
     return Markup("\n").join(parts)
+
+
+def _of_experiments(name: str, rows: list[Sequence[str]], fit: Fit) -> tuple[str, list[Sequence[str]]]:
+    """A title for the values of a quantity in single experiments, and their rows without what it says already."""
+    labels = [row[0] for row in rows if row[0] != BY_PROFILE]
+    values = [float(fit.derived.get(label) or fit.parameters[label]) for label in labels]
+    one, unit, formula = fit.derived.get(labels[0]), fit.problem.model.unit(name), ""
+    if one is not None:
+        unit, formula = one.unit, f"= {one.formula}"
+        rows = [[cell.removeprefix(formula).removeprefix(", ") for cell in row] for row in rows]
+    span = f"{number(min(values), 4)} to {number(max(values), 4)}{f' {unit}' if unit else ''}"
+    return f"{name} {formula}{' ' if formula else ''}in {len(labels)} experiments: {span}", rows
 
 
 def estimate_tables(fit: Fit, most: int = Paper.rows) -> Markup:

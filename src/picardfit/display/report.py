@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from enum import Enum
 from pathlib import Path
@@ -264,15 +264,21 @@ def _determined(fit: Fit, found: Identifiability, most: int) -> dict[str, object
             ("unknown", "verdict"), [(n, verdict_words(v)) for n, v in found.verdicts.items()], fit
         ),
         "combinations": {
-            "Directions that these data do not determine": _combinations(found.undetermined[:most]),
-            "Better determined together than one by one": _combinations(found.determined[:most]),
+            "Directions that these data do not determine": combination_table(found.undetermined[:most]),
+            "Better determined together than one by one": combination_table(found.determined[:most]),
         },
         "pictures": drawn,
     }
 
 
-def _combinations(several: Iterable[Combination]) -> Markup | None:
-    rows = [(one.text, percent(one.error)) for one in several]
+def combination_table(several: Iterable[Combination], most: int = 6) -> Markup | None:
+    """Combinations of unknowns, each with its `most` largest terms, and their errors; None if there are none."""
+    rows = []
+    for one in several:
+        largest = sorted(one.weights, key=lambda name: -abs(one.weights[name]))[:most]
+        part = replace(one, weights={name: w for name, w in one.weights.items() if name in largest})
+        more = len(one.weights) - len(largest)
+        rows.append((part.text + (f" and {more} more" if more else ""), percent(one.error)))
     return table(("combination", "relative error"), rows) if rows else None
 
 

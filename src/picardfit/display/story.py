@@ -18,6 +18,11 @@ ORIGINS = {
     Origin.DRAWN: "at values drawn between the bounds",
     Origin.CANDIDATE: "at the best of the simulated candidates",
 }
+STEPS = {
+    Next.EXCHANGE: "a search begins where fast and slow states have changed places",
+    Next.CERTIFY: "the best optimum is checked by an independent integration",
+    Next.RESCUE: "many candidates are simulated side by side, as no more searches are due",
+}
 ENDS = {
     Status.CONVERGED: "converged",
     Status.CONVERGED_AT_BOUND: "converged with unknowns at their bounds",
@@ -68,10 +73,8 @@ def decision_text(one: Decision) -> str:
     if one.what is Next.CARRY_ON:
         source = f"search {one.search} ended" if one.search else "the given values lie"
         return f"the fit goes on from a better point: {source} below the best optimum, but at no optimum"
-    if one.what is Next.CERTIFY:
-        return f"the best optimum is checked by an independent integration: {_standing(one)}"
-    if one.what is Next.RESCUE:
-        return f"many candidates are simulated side by side: {_standing(one)}, and no more searches are due"
+    if one.what in STEPS:
+        return f"{STEPS[one.what]}: {_standing(one)}"
     if one.what is Next.STOP:
         checked = ", and an independent integration confirms it" if one.certified and one.agreeing else ""
         return f"the fit ends: {_standing(one)}{checked}"

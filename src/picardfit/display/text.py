@@ -35,6 +35,7 @@ ESTIMATES_HEADER = (
     "remark",
     "true value",
 )
+BY_PROFILE = "  by profile"  # in place of a name: another interval of the quantity above
 ESTIMATES_NUMERIC = (1, 2, 3, 4, 5, 8)  # columns under it that hold numbers
 ANOTHER_VALUE = "another value fits as well"
 NO_ERRORS = (
@@ -77,6 +78,7 @@ def model_text(model: Model) -> str:
     if model.text:
         lines = {f"{n}'" if prime else n: to_text(parse(formula)) for n, formula, prime in model.written}
     shown = ["equations", *_definitions(lines)]
+    shown += ["events", *(f"  {one.text}" for one in model.events)] if model.events else []
     groups = {"states": model.states, "parameters": model.parameters, "inputs": model.signals}
     groups |= {"covariates": model.covariates, "infused": model.infused}
     if all(name == formula for name, formula in model.observable_formulas.items()):
@@ -178,6 +180,7 @@ class Estimate(NamedTuple):
     rival: float | None  # its value in another optimum that fits as well, if that differs
     unit: str
     remark: str
+    profiled: tuple[float, float] | None = None  # its interval by profile, of a derived quantity
 
 
 def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
@@ -206,11 +209,12 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
         if not fit.status.converged:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))
-    return [*found, *(_derived(one, level) for one in fit.derived.values())]
+    profiled = {name: one.interval(level) for name, one in fit.derived_profiles.items() if level <= one.level}
+    return [*found, *(_derived(one, level, profiled.get(one.name)) for one in fit.derived.values())]
 
 
-def _derived(one: DerivedEstimate, level: float) -> Estimate:
-    """What tables show of a derived quantity."""
+def _derived(one: DerivedEstimate, level: float, profiled: tuple[float, float] | None = None) -> Estimate:
+    """What tables show of a derived quantity; `profiled`: its interval by profile."""
     remark = f"= {one.formula}"
     if one.fixed or math.isnan(one.standard_error):
         error = low = high = None
@@ -222,7 +226,8 @@ def _derived(one: DerivedEstimate, level: float) -> Estimate:
         )
     if error == math.inf:
         remark += ", not determined by these data"
-    return Estimate(one.name, one.value, error, low, high, None, one.unit, remark)
+    known = None if profiled is None or any(map(math.isnan, profiled)) else profiled
+    return Estimate(one.name, one.value, error, low, high, None, one.unit, remark, known)
 
 
 def derived_text(one: DerivedEstimate) -> str:
@@ -285,7 +290,17 @@ def true_values(problem: Problem) -> dict[str, float]:
 def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     """The cells under ESTIMATES_HEADER for every parameter and estimated initial state."""
     truth = true_values(fit.problem)
-    return [(*_cells(one), cell(truth.get(one.name))) for one in estimates(fit, level)]
+    found = []
+    for one in estimates(fit, level):
+        found += [(*_cells(one), cell(truth.get(one.name))), *((*row, "") for row in profile_row(one))]
+    return found
+
+
+def profile_row(one: Estimate) -> list[tuple[str, ...]]:
+    """The cells of the row below that of a derived quantity, with its interval by profile; no row without one."""
+    if one.profiled is None:
+        return []
+    return [(BY_PROFILE, "", "", *map(number, one.profiled), "", "", "")]
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:
@@ -351,7 +366,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     ]
     if fit.solution is None:
         return "\n".join(lines)
-    rows = [_cells(one) for one in estimates(fit)]
+    rows = [row for one in estimates(fit) for row in (_cells(one), *profile_row(one))]
     shown = [("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", ""), *rows[:most]]
     used = [k for k in range(len(shown[0])) if k not in (5, 6) or any(row[k] for row in rows)]
     shown = [tuple(row[k] for k in used) for row in shown]

@@ -12,6 +12,7 @@ from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
+from picardfit.evidence.event_sides import rows_on_sides
 from picardfit.evidence.fisher import Information, information
 from picardfit.evidence.formula_check import formula_error
 from picardfit.evidence.input_check import input_errors
@@ -91,7 +92,10 @@ def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Cert
     initial, _ = problem.layout.initial(solution.unknowns)
     size = max(problem.objective.size(point.outputs, value), problem.objective.least, TINY)
     for rtol in settings.tolerances:
-        outputs = problem.predicted_rows(point.params, initial, rtol)
+        if problem.timed is None:
+            outputs = problem.predicted_rows(point.params, initial, rtol)
+        else:
+            outputs = rows_on_sides(solution, rtol)
         again = np.inf if outputs is None else system.value(solution.unknowns, outputs)
         if abs(again - value) <= settings.close * size:
             break

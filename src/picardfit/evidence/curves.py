@@ -19,6 +19,8 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
     if len(times) and times.min() < one.t0:
         early, t0 = one.time_texts(np.array([times.min(), one.t0]))
         raise InputError("evidence.before_t0", one.name, time=early, t0=t0)
+    if problem.timed is not None:
+        return _with_events(solution, e, times)
     segment, fraction = mesh.locate(np.minimum(times, last), np.full(len(times), e))
     own_states = len(problem.model.states)  # running states come after them
     weights, states, path = (
@@ -38,6 +40,17 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
         ahead = trajectories(problem.model, [run])[0]
         values[beyond] = np.nan if ahead is None else ahead[back]
     return values
+
+
+def _with_events(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
+    """(times, states) of experiment e of a problem with events, by integration with event location."""
+    problem, count = solution.system.problem, len(solution.system.problem.model.states)
+    one, begin = problem.experiments[e], problem.layout.initial(solution.unknowns)[0][e, :count]
+    wanted, back = np.unique(times, return_inverse=True)
+    own, breaks = problem.layout.model_values(solution.unknowns)[e], problem.model.breaks(one.signals)
+    run = Run(one.t0, begin, own, one.signals, wanted, breaks, problem.own_jumps(e))
+    found = trajectories(problem.model, [run])[0]
+    return np.full((len(times), count), np.nan) if found is None else found[back]
 
 
 def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray) -> np.ndarray:

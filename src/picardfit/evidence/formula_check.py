@@ -63,13 +63,17 @@ def _points(solution: Solution, count: int) -> list[tuple[Point, np.ndarray]]:
     found = []
     for k in np.unique(np.linspace(0, len(mesh) * nodes - 1, count + 2).astype(int)[1:-1]).tolist():
         segment, node = divmod(k, nodes)
+        node = (
+            min(node, nodes - 2) if problem.timed is not None and nodes > 1 else node
+        )  # not where a mode changes
         values = dict(zip(names, point.params[mesh.experiment[segment]].tolist(), strict=False))
         values |= dict(zip(model.inputs, system.field.inputs[segment, node].tolist(), strict=True))
         values |= dict(zip(model.states, solution.path[segment, node].tolist(), strict=False))
         rates = values if model.text else {}
         infused = np.array([rates.get(f"{INFUSION}{state}", 0.0) for state in model.states])
         slopes = point.slopes[segment, node, : len(infused)] - infused
-        found.append(({**values, "t": float(mesh.node_times[segment, node])}, slopes))
+        clock = mesh.node_times if problem.timed is None else solution.path[..., -1]
+        found.append(({**values, "t": float(clock[segment, node])}, slopes))
     return found
 
 

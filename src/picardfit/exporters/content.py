@@ -14,6 +14,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.doses import Jumps
+from picardfit.model.events import Event
 from picardfit.model.inputs import Input, Signal, Table
 from picardfit.model.model import Model
 from picardfit.problem.named_values import experiment_index
@@ -72,6 +73,7 @@ class Content:
     chosen: tuple[int, ...]  # the experiments of the fit that are written
     courses: tuple[Course, ...]  # one for each of them
     others: tuple[str, ...]  # experiments of the fit that are left out
+    events: tuple[Event, ...] = ()
 
     @property
     def warning(self) -> str:
@@ -126,6 +128,7 @@ def content(fit: Fit, experiment: str | None = None) -> Content:
         tuple(chosen),
         tuple(_course(fit, e) for e in chosen),
         tuple(name for e, name in enumerate(problem.names) if e not in chosen),
+        model.events,
     )
 
 
@@ -139,7 +142,7 @@ def _course(fit: Fit, e: int) -> Course:
             raise InputError("exporters.function_input", name, key=key, experiment=one.name)
     values = fit.parameters_of(one.name)
     begin = problem.layout.initial(fit._solved.unknowns)[0][e, : len(model.states)]
-    jumps = problem.jumps[e]
+    jumps, switches = problem.jumps[e], model.switch_times(values[name] for name in model.parameters)
     return Course(
         one.name,
         one.t0,
@@ -148,7 +151,7 @@ def _course(fit: Fit, e: int) -> Course:
         dict(zip(model.states, begin.tolist(), strict=True)),
         signals,
         None if jumps is None else jumps.of_first(len(model.states)),
-        tuple(t for t in model.breaks(signals) if t > one.t0),
+        tuple(t for t in sorted({*model.breaks(signals), *switches}) if t > one.t0),
         "" if one.calendar is None else f"{one.calendar.unit} since {one.time_texts(np.zeros(1))[0]}",
     )
 
@@ -191,6 +194,12 @@ def check_pieces(count: int, limit: Pieces = Pieces()) -> None:
     """InputError for more events than simulators can handle."""
     if count > limit.most:
         raise InputError("exporters.many_events", events=count, most=limit.most)
+
+
+def refuse_events(said: Content, target: str) -> None:
+    """InputError for a target in which events are not written."""
+    for one in said.events:
+        raise InputError("exporters.event", one.condition, target=target)
 
 
 def refuse_increments(said: Content, target: str) -> None:

@@ -146,3 +146,13 @@ STAN = Language(
     power="^",
     whole=False,
 )
+PETAB = Language(
+    "petab",
+    _calls(_PLAIN + " abs sign")
+    | {name: f"arc{name[1:]}({{}})" for name in f"asin acos atan {_HYPERBOLIC}".split()}
+    | {"min": "min({}, {})", "max": "max({}, {})"},
+    {"and": "{} && {}", "or": "{} || {}", "not": "!{}"},
+    "piecewise({1}, {0}, {2})",
+    "time",
+    power="^",
+)

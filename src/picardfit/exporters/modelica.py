@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 import sympy
 
-from picardfit.exporters.content import Content, Course, check_pieces, refuse_increments, table_pieces
+from picardfit.exporters.content import (
+    Content,
+    Course,
+    check_pieces,
+    refuse_events,
+    refuse_increments,
+    table_pieces,
+)
 from picardfit.exporters.languages import MODELICA
 from picardfit.exporters.names import Names, Spelling, plain_text, renamed
 from picardfit.formulas.grammar import parse
@@ -31,6 +38,7 @@ SPELLING = Spelling(frozenset(KEYWORDS.split()))
 def modelica_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as a model."""
     refuse_increments(said, "Modelica")
+    refuse_events(said, "Modelica")
     return "\n".join(_Writer(said, said.courses[0], path).lines(version)) + "\n"
 
 

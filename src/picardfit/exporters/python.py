@@ -12,11 +12,12 @@ from textwrap import fill
 import sympy
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from picardfit.exporters.content import Content, Course
+from picardfit.exporters.content import Content, Course, refuse_events
 from picardfit.exporters.languages import CASADI, NUMPY, Language
 from picardfit.exporters.names import Names, Spelling, plain_text, renamed
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
+from picardfit.model.events import Event
 from picardfit.model.inputs import Constant, Formula, Input, Table
 
 OWN = "np ca t state params signals"  # names inside the functions that hold formulas
@@ -43,6 +44,7 @@ def scipy_program(said: Content, path: Path, version: str) -> str:
 
 def casadi_program(said: Content, path: Path, version: str) -> str:
     """A Python file that needs NumPy and CasADi."""
+    refuse_events(said, "CasADi")
     return _program("casadi.jinja", CASADI, said, path, version)
 
 
@@ -73,9 +75,22 @@ def _program(template: str, language: Language, said: Content, path: Path, versi
             unpacked_outputs=_unpacked(language, said, said.outputs.values(), spelled, {}),
             outputs=[(repr(name), language.write(e, spelled)) for name, e in said.labelled.items()],
             time_column=repr("t" if "time" in (*said.states, *said.labelled) else "time"),
+            unpacked_events=_unpacked(language, said, _event_formulas(said), spelled, {}),
+            events=[_event(said, one, language, spelled) for one in said.events],
             increments=_tuple(repr(said.label(name)) for name in said.increments) if said.increments else "",
         )
     )
+
+
+def _event_formulas(said: Content) -> list[sympy.Expr]:
+    return [formula for one in said.events for formula in (one.trigger, *(e for _, e in one.assignments))]
+
+
+def _event(said: Content, one: Event, language: Language, spelled: Mapping[str, str]) -> dict[str, object]:
+    """The trigger of an event, all states after it, and its text."""
+    given = dict(one.assignments)
+    after = [language.write(given[s], spelled) if s in given else spelled[s] for s in said.states]
+    return {"trigger": language.write(one.trigger, spelled), "after": after, "text": plain_text(one.text)}
 
 
 def _local(said: Content) -> list[str]:

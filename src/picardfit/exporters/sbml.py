@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.exporters.content import Content, Course, check_pieces, refuse_increments, table_pieces
+from picardfit.exporters.content import (
+    Content,
+    Course,
+    check_pieces,
+    refuse_events,
+    refuse_increments,
+    table_pieces,
+)
 from picardfit.exporters.names import Names, Spelling, plain_text, renamed
 from picardfit.formulas.algebra import RELATIONS, TIME, symbol
 from picardfit.formulas.functions import FUNCTIONS
@@ -45,13 +52,15 @@ SPELLING = Spelling(frozenset(KEYWORDS.split()), ignores_case=True)
 def sbml_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as SBML."""
     refuse_increments(said, "SBML")
-    document = _Writer(_libsbml(), said, said.courses[0]).document(version)
-    return str(_libsbml().writeSBMLToString(document))
+    refuse_events(said, "SBML")
+    document = _Writer(libsbml_module(), said, said.courses[0]).document(version)
+    return str(libsbml_module().writeSBMLToString(document))
 
 
 def antimony_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as Antimony."""
     refuse_increments(said, "Antimony")
+    refuse_events(said, "Antimony")
     antimony = _antimony()
     text = sbml_model(said, path, version)
     antimony.clearPreviousLoads()
@@ -61,7 +70,7 @@ def antimony_model(said: Content, path: Path, version: str) -> str:
     return warning + str(antimony.getAntimonyString(antimony.getMainModuleName()))
 
 
-def _libsbml() -> ModuleType:
+def libsbml_module() -> ModuleType:
     try:
         import libsbml
     except ImportError:
@@ -89,7 +98,7 @@ class _Writer:
         }
         self.known[TIME] = sb.ASTNode(sb.AST_NAME_TIME)
         self.known[TIME].setName("time")
-        self.words = _words(sb)
+        self.words = sbml_words(sb)
         made = sb.SBMLDocument(3, 1)
         self.made, self.model = made, made.createModel()
         self.events: dict[float, dict[str, libsbml.ASTNode]] = {}  # time -> what it assigns, by id
@@ -246,7 +255,7 @@ def _tree(sb: ModuleType, kind: int, *children: libsbml.ASTNode) -> libsbml.ASTN
     return made
 
 
-def _words(sb: ModuleType) -> Words:
+def sbml_words(sb: ModuleType) -> Words:
     """Formulas as trees of libSBML; what SBML lacks is made of `piecewise`."""
 
     def tree(kind: str) -> Callable[..., libsbml.ASTNode]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.exporters.content import Content
+from picardfit.exporters.content import Content, refuse_events
 from picardfit.exporters.languages import STAN
 from picardfit.exporters.names import Names, Spelling, plain_text, renamed
 from picardfit.exporters.python import environment
@@ -47,6 +47,7 @@ DISTRIBUTIONS = {Shape.NORMAL: "normal", Shape.STUDENT: "student_t", Shape.LAPLA
 
 def stan_program(said: Content, path: Path, version: str) -> str:
     """The program."""
+    refuse_events(said, "Stan")
     return Program(said).text(path, version)
 
 
@@ -334,6 +335,8 @@ def _positive_density(prior: Prior) -> str:
             found = f"inv_gamma_lpdf({{}} | {shape!r}, {scale!r})"
         case priors.Beta(alpha, beta):
             found = f"beta_lpdf({{}} | {alpha!r}, {beta!r})"
+        case priors.Rayleigh(scale):
+            found = f"rayleigh_lpdf({{}} | {scale!r})"
         case _:
             found = ""
     return found

@@ -103,11 +103,13 @@ def _estimates(fit: Fit) -> dict[str, dict[str, object]]:
 
 def derived_record(fit: Fit, level: float = 0.95) -> dict[str, dict[str, object]]:
     """Every derived quantity by name, for readers; `load` computes them again."""
+    profiled = {name: one.interval(level) for name, one in fit.derived_profiles.items() if level <= one.level}
     return {
         name: {
             "value": one.value,
             "standard_error": one.standard_error,
             f"interval_{100 * level:g}": one.interval(level),
+            **({f"profile_{100 * level:g}": profiled[name]} if name in profiled else {}),
             "unit": one.unit,
             "formula": one.formula,
         }

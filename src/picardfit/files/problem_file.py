@@ -5,7 +5,7 @@ All faults of a file are collected and raised together, each with its line. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -27,6 +27,7 @@ from picardfit.files.sections.parameters import read_derived, read_initial, read
 from picardfit.files.sections.random import read_marginal, read_random
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
+from picardfit.files.time_column import TimeSettings
 from picardfit.files.toml_source import Source, schema
 from picardfit.inference.population.individual_problem import check_population
 from picardfit.model.doses import Doses
@@ -106,6 +107,70 @@ def read_problem_file(
     if data is not None:
         content = with_other_data(content, data)
     times = read_time(source, content)
+    here = _circumstances(source, content, times)
+    noise = read_noise(source, content, here.model)
+    known = None if here.model is None else (*here.model.observables, *trials_columns(noise))
+    experiments = read_experiments(
+        source, content, here.common, here.inputs, here.conditions, known, needs_data, times, data is not None
+    )
+    parameters = read_parameters(source, content, here.model, here.all_initial)
+    truth = read_truth(source, content, here.model, parameters, [one.name for one in experiments])
+    beliefs = {"parameters": parameters, "initial": here.initial, "truth": truth, "noise": noise}
+    beliefs |= {
+        "derived": read_derived(source, content.get("derived")),
+        "random": read_random(source, content),
+    }
+    settings = read_settings(source, content, here.model, parameters)
+    settings = replace(settings, marginal=read_marginal(source, content))
+    title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
+    source.text(("description",), content.get("description"))
+    source.finish()
+    assert here.model is not None  # without a model there are faults
+    problem = None
+    if experiments:
+        problem = _problem(source, here.model, experiments, needs_data, beliefs, settings)
+    return ProblemFile(
+        path=source.path,
+        title=title,
+        model=here.model,
+        parameters=parameters,
+        initial=here.initial,
+        inputs=here.inputs.values,
+        t0=here.common.t0,
+        doses=here.common.doses,
+        noise=noise,
+        problem=problem,
+        settings=settings,
+        conditions=here.conditions,
+        candidates=here.candidates,
+        truth=truth,
+        calendar=times.calendar,
+        source=source,
+    )
+
+
+@dataclass(frozen=True)
+class _Circumstances:
+    """The model of a file, and under which conditions experiments were or may be done."""
+
+    model: Model | None
+    inputs: Inputs
+    initial: dict[str, object]  # of states, and of parameters that formulas of initial states use
+    common: Condition  # of all experiments
+    conditions: dict[str, Condition]
+    candidates: dict[str, Condition]
+
+    @property
+    def all_initial(self) -> dict[tuple[str | int, ...], Mapping[str, object]]:
+        """Every section of initial states by its key."""
+        return {
+            ("initial",): self.initial,
+            **{("experiments", name, "initial"): one.initial for name, one in self.conditions.items()},
+            **{("candidates", name, "initial"): one.initial for name, one in self.candidates.items()},
+        }
+
+
+def _circumstances(source: Source, content: dict[str, Any], times: TimeSettings) -> _Circumstances:
     calendar = times.calendar
     inputs = Inputs.of(source, content, calendar)
     model = read_model(source, content, inputs, times.unit, covariate_names(source, content))
@@ -114,65 +179,11 @@ def read_problem_file(
     states = initial if model is None else {s: one for s, one in initial.items() if s in model.states}
     doses = read_doses(source, ("doses",), content.get("doses"), calendar)
     common = Condition(inputs.values, states, t0, doses=doses)
-    conditions = read_conditions(source, "experiments", content, common, inputs, model, calendar)
-    candidates = read_conditions(source, "candidates", content, common, inputs, model, calendar)
-    noise = read_noise(source, content, model)
-    known = None if model is None else (*model.observables, *trials_columns(noise))
-    experiments = read_experiments(
-        source, content, common, inputs, conditions, known, needs_data, times, data is not None
+    conditions, candidates = (
+        read_conditions(source, section, content, common, inputs, model, calendar)
+        for section in ("experiments", "candidates")
     )
-    parameters = read_parameters(
-        source,
-        content,
-        model,
-        {
-            ("initial",): initial,
-            **{("experiments", name, "initial"): one.initial for name, one in conditions.items()},
-            **{("candidates", name, "initial"): one.initial for name, one in candidates.items()},
-        },
-    )
-    derived = read_derived(source, content.get("derived"))
-    truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
-    settings = read_settings(source, content, model, parameters)
-    random = read_random(source, content)
-    settings = replace(settings, marginal=read_marginal(source, content))
-    title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
-    source.text(("description",), content.get("description"))
-    source.finish()
-    assert model is not None  # without a model there are faults
-    problem = None
-    if experiments:
-        given = {
-            "parameters": parameters,
-            "initial": initial,
-            "truth": truth,
-            "noise": noise,
-            "derived": derived,
-            "random": random,
-        }
-        problem = _problem(source, model, experiments, needs_data, given)
-        source.finish()
-        source.attempt(("fit", "start"), start_values, problem, settings.start)
-        source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
-        source.finish()
-    return ProblemFile(
-        path=source.path,
-        title=title,
-        model=model,
-        parameters=parameters,
-        initial=initial,
-        inputs=inputs.values,
-        t0=t0,
-        doses=doses,
-        noise=noise,
-        problem=problem,
-        settings=settings,
-        conditions=conditions,
-        candidates=candidates,
-        truth=truth,
-        calendar=calendar,
-        source=source,
-    )
+    return _Circumstances(model, inputs, initial, common, conditions, candidates)
 
 
 def _check_kind(path: Path) -> None:
@@ -189,10 +200,27 @@ def _check_kind(path: Path) -> None:
 
 
 def _problem(
-    source: Source, model: Model, experiments: list[Experiment], needs_unknowns: bool, given: dict[str, Any]
+    source: Source,
+    model: Model,
+    experiments: list[Experiment],
+    needs_unknowns: bool,
+    beliefs: dict[str, Any],
+    settings: FitSettings,
+) -> Problem | None:
+    """The problem, with the starting values of the settings checked; all faults are raised together."""
+    problem = _made(source, model, experiments, needs_unknowns, beliefs)
+    source.finish()
+    source.attempt(("fit", "start"), start_values, problem, settings.start)
+    source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
+    source.finish()
+    return problem
+
+
+def _made(
+    source: Source, model: Model, experiments: list[Experiment], needs_unknowns: bool, beliefs: dict[str, Any]
 ) -> Problem | None:
     try:
-        problem = Problem(model, experiments, **given)
+        problem = Problem(model, experiments, **beliefs)
         problem.check_inputs()
         if problem.random is not None and needs_unknowns:
             check_population(problem)

@@ -46,6 +46,9 @@ class Where(sympy.Function):
     """Where(condition, a, b): a where the condition holds, b elsewhere."""
 
     nargs = 3
+    is_commutative = (
+        True  # SymPy asks its arguments, and takes a condition for something that does not commute
+    )
 
     @classmethod
     def eval(cls, condition: sympy.Basic, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:

@@ -11,6 +11,7 @@ import sympy
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import LIMITS
+from picardfit.formulas.events import EventText, split_events
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse, shortened
 
 EQUATIONS = ("equations",)  # the key of the equations in a problem
@@ -42,6 +43,7 @@ class Equations:
     rates: dict[str, sympy.Expr]  # right-hand side by state
     helpers: Helpers
     names: list[str]  # in the equations of states, helpers written out, in order of appearance
+    events: list[EventText]
 
 
 Helpers = dict[str, tuple[sympy.Expr, list[str]]]  # name -> (expression, names in it)
@@ -53,6 +55,7 @@ def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
         raise InputError("formulas.equations_not_text", key=EQUATIONS, value=text)
     if len(text) > LIMITS.text:
         raise InputError("formulas.long_text", key=EQUATIONS, length=len(text), most=LIMITS.text)
+    events = split_events(text)[1]
     statements = statements_of(text)
     if not statements:
         raise InputError("formulas.no_equations", key=EQUATIONS)
@@ -75,7 +78,7 @@ def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
         else:
             helpers[statement.name] = (expr, spell_out(used, helpers))
     _check_size("parameters", len({*names} - {*states, *inputs}), LIMITS.parameters)
-    return Equations(rates, helpers, names)
+    return Equations(rates, helpers, names, events)
 
 
 def _check_size(kind: str, count: int, most: int) -> None:
@@ -104,9 +107,9 @@ def _in_line(line: int) -> Iterator[None]:
 
 
 def statements_of(text: str) -> list[Statement]:
-    """The statements of a model as they were written."""
+    """The statements of a model as they were written, without its events."""
     found = []
-    for line, piece in _split(text):
+    for line, piece in _split(split_events(text)[0]):
         with _in_line(line):
             found.append(_statement(line, piece))
     return found
@@ -115,7 +118,7 @@ def statements_of(text: str) -> list[Statement]:
 def equation_faults(text: str) -> list[InputError]:
     """One error for every statement that is wrong by itself; conflicts between statements are not checked."""
     try:
-        pieces = _split(text)
+        pieces = _split(split_events(text)[0])
         states = [
             match[1] for _, piece in pieces if (match := _PRIMED.match(piece) or _QUOTIENT.match(piece))
         ]

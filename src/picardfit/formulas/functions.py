@@ -135,3 +135,21 @@ FUNCTIONS: dict[str, Function] = {
 }
 NAMES = {kind: name for name, one in reversed(FUNCTIONS.items()) for kind in one.kinds}  # aliases come later
 BY_KIND = {kind: FUNCTIONS[name] for kind, name in NAMES.items()}
+
+
+def reciprocal_functions(elementary: Callable[[str], Builder]) -> dict[str, Builder]:
+    """cot, sec, csc, their hyperbolic forms and the inverses of both, made of elementary functions by their names."""
+    found: dict[str, Builder] = {}
+    for name, reciprocal in (("sin", "csc"), ("cos", "sec"), ("tan", "cot")):
+        for end in ("", "h"):
+            found[f"{reciprocal}{end}"] = _one_over(elementary(f"{name}{end}"))
+            found[f"arc{reciprocal}{end}"] = _of_one_over(elementary(f"a{name}{end}"))
+    return found
+
+
+def _one_over(function: Builder) -> Builder:
+    return lambda a: divide(sympy.S.One, function(a))
+
+
+def _of_one_over(function: Builder) -> Builder:
+    return lambda a: function(divide(sympy.S.One, a))

@@ -4,7 +4,7 @@ A small precedence parser reads the text: no Python parser, no `eval`, no `sympi
 grammar (attributes, subscripts, strings, unknown functions) cannot be expressed, and every other word is a
 name, so `lambda`, `I`, `E`, `S`, `N` and `beta` are ordinary parameters. Precedence is that of Python;
 `^` is `**`, `&` and `|` are `and` and `or`. A condition used as a number is 1 or 0; a number used as a
-condition is true when it is not zero.
+condition is true when it is not zero. Other formats read the same grammar with a `Dialect` of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NoReturn
 
 import sympy
@@ -21,7 +22,7 @@ from sympy.printing.str import StrPrinter
 from picardfit.errors import InputError, closest
 from picardfit.formulas import algebra
 from picardfit.formulas.algebra import LIMITS, RELATIONS, as_number, symbol
-from picardfit.formulas.functions import FUNCTIONS, NAMES
+from picardfit.formulas.functions import FUNCTIONS, NAMES, Function
 
 _CONSTANTS = {"pi": sympy.pi, "True": sympy.true, "False": sympy.false}
 _LOGICAL_WORDS = ("and", "or", "not", "if", "else")
@@ -53,6 +54,24 @@ _UNEXPECTED = {  # what a character that is not part of formulas was probably me
 NOT_STRENGTH, SIGN_STRENGTH = 4, 8
 
 
+@dataclass(frozen=True, eq=False)
+class Dialect:
+    """The words of a formula language and how strongly its operators bind."""
+
+    token: re.Pattern[str] = _TOKEN
+    spellings: Mapping[str, str] = field(default_factory=lambda: _SPELLINGS)  # of operators
+    words: tuple[str, ...] = _LOGICAL_WORDS  # names that are operators
+    strength: Mapping[str, int] = field(default_factory=lambda: STRENGTH)
+    negation: int = NOT_STRENGTH  # how strongly `not` binds
+    constants: Mapping[str, sympy.Basic] = field(default_factory=lambda: _CONSTANTS)
+    functions: Mapping[str, Function] = field(default_factory=lambda: FUNCTIONS)
+    chains: bool = True  # whether a < b < c means a < b and b < c
+    infinite: bool = False  # whether a formula may be an infinite constant
+
+
+OWN = Dialect()
+
+
 @dataclass(frozen=True)
 class Token:
     kind: str  # number, name, operator (also logical words) or end
@@ -60,19 +79,27 @@ class Token:
     start: int
 
 
-def parse(text: str, definitions: Mapping[str, sympy.Expr] | None = None) -> sympy.Expr:
+def parse(
+    text: str, definitions: Mapping[str, sympy.Expr] | None = None, dialect: Dialect = OWN
+) -> sympy.Expr:
     """The expression written in `text`; names found in `definitions` are replaced by what they stand for."""
     if not isinstance(text, str):
         raise InputError("formulas.not_text", value=text)
     if len(text) > LIMITS.characters:
         raise InputError("formulas.too_long", length=len(text), most=LIMITS.characters)
-    return _Parser(text, definitions or {}).formula()
+    return _Parser(text, definitions or {}, dialect).formula()
 
 
-def names_in_order(text: str) -> tuple[str, ...]:
+def names_in_order(text: str, dialect: Dialect = OWN) -> tuple[str, ...]:
     """The names in a formula in order of first appearance, including those that cancel out."""
-    found = tokens(text)
-    return tuple(dict.fromkeys(t.text for t in found if t.kind == "name" and t.text not in RESERVED))
+    found = tokens(text, dialect)
+    known = RESERVED if dialect is OWN else {*dialect.constants, *_called(found)}
+    return tuple(dict.fromkeys(t.text for t in found if t.kind == "name" and t.text not in known))
+
+
+def _called(found: Sequence[Token]) -> set[str]:
+    """The names that a parenthesis follows."""
+    return {one.text for one, after in pairwise(found) if one.kind == "name" and after.text == "("}
 
 
 def _placed(error: InputError, text: str, position: int) -> InputError:
@@ -88,12 +115,12 @@ def shortened(text: str, position: int = 0) -> str:
     return ("…" if cut else "") + text[cut : cut + 80] + ("…" if len(text) > cut + 80 else "")
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str, dialect: Dialect = OWN) -> list[Token]:
     """The numbers, names and operators of a formula, and a last token of kind `end`."""
     found = []
     position = 0
     while position < len(text):
-        match = _TOKEN.match(text, position)
+        match = dialect.token.match(text, position)
         if match is None:
             code = _UNEXPECTED.get(text[position], "formulas.unexpected_character")
             raise _placed(InputError(code, text[position]), text, position)
@@ -102,9 +129,9 @@ def tokens(text: str) -> list[Token]:
             piece = unicodedata.normalize("NFKC", piece) if piece.isidentifier() else piece
             if not piece.isidentifier():
                 raise _placed(InputError("formulas.not_a_name", piece), text, position)
-            kind = "operator" if piece in _LOGICAL_WORDS else kind
+            kind = "operator" if piece in dialect.words else kind
         if kind == "operator":
-            piece = _SPELLINGS.get(piece, piece)
+            piece = dialect.spellings.get(piece, piece)
         if kind != "space":
             found.append(Token(kind, piece, position))
         position = match.end()
@@ -114,9 +141,9 @@ def tokens(text: str) -> list[Token]:
 class _Parser:
     """Precedence climbing over the tokens of one formula."""
 
-    def __init__(self, text: str, definitions: Mapping[str, sympy.Expr]) -> None:
-        self._text, self._definitions = text, definitions
-        self._tokens = tokens(text)
+    def __init__(self, text: str, definitions: Mapping[str, sympy.Expr], dialect: Dialect) -> None:
+        self._text, self._definitions, self._dialect = text, definitions, dialect
+        self._tokens = tokens(text, dialect)
         self._next = 0
         self._depth = 0
 
@@ -127,6 +154,8 @@ class _Parser:
         if self._peek.kind != "end":
             self._stray(self._peek)
         _check_size(expr)
+        if self._dialect.infinite and expr in (sympy.oo, -sympy.oo):
+            return expr
         if expr.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
             raise InputError("formulas.not_finite", shortened(self._text.strip()))
         return expr
@@ -161,8 +190,9 @@ class _Parser:
         if self._depth > LIMITS.nesting:
             self._fail(self._peek, "formulas.too_nested", most=LIMITS.nesting)
         left = self._operand()
-        while self._peek.kind == "operator" and STRENGTH.get(self._peek.text, -1) >= weakest:
-            left = self._continue(left, STRENGTH[self._peek.text])
+        strength = self._dialect.strength
+        while self._peek.kind == "operator" and strength.get(self._peek.text, -1) >= weakest:
+            left = self._continue(left, strength[self._peek.text])
         self._depth -= 1
         return left
 
@@ -177,9 +207,11 @@ class _Parser:
             self._take()
             return self._apply(token, algebra.power, left, self._expression(SIGN_STRENGTH))
         operators, values = [], [left]
-        while self._peek.kind == "operator" and STRENGTH.get(self._peek.text) == strength:
+        while self._peek.kind == "operator" and self._dialect.strength.get(self._peek.text) == strength:
             operators.append(self._take().text)
             values.append(self._expression(strength + 1))
+        if (operators[0] in RELATIONS and not self._dialect.chains) or len({"and", "or"} & {*operators}) == 2:
+            return self._apply(token, _one_by_one, operators, values)
         return self._apply(token, _combine, operators, values)
 
     def _expect(self, text: str, code: str) -> None:
@@ -201,31 +233,37 @@ class _Parser:
             return inside
         if token.text in ("+", "-"):
             inside = as_number(self._expression(SIGN_STRENGTH))
-            return inside if token.text == "+" else algebra.multiply(sympy.S.NegativeOne, inside)
+            if token.text == "+" or inside.is_infinite:
+                return inside if token.text == "+" else -inside
+            return algebra.multiply(sympy.S.NegativeOne, inside)
         if token.text == "not":
-            return sympy.Not(algebra.as_condition(self._expression(NOT_STRENGTH)))
+            return sympy.Not(algebra.as_condition(self._expression(self._dialect.negation)))
         self._next -= 1
         if token.kind == "end":
             self._fail(token, "formulas.missing_at_end")
         self._fail(token, "formulas.operand_expected", token.text)
 
     def _name(self, token: Token) -> sympy.Basic:
-        if token.text in FUNCTIONS:
+        own = self._dialect is OWN
+        if not own and token.text in self._definitions:
+            return self._definitions[token.text]
+        if own and token.text in FUNCTIONS:
             self._fail(token, "formulas.function_as_name", token.text)
-        if token.text in _CONSTANTS:
-            return _CONSTANTS[token.text]
+        if token.text in self._dialect.constants:
+            return self._dialect.constants[token.text]
         return self._definitions.get(token.text, symbol(token.text))
 
     def _call(self, token: Token) -> sympy.Basic:
-        if token.text not in FUNCTIONS:
+        functions = self._dialect.functions
+        if token.text not in functions:
             if [one.text for one in self._tokens[self._next : self._next + 3]] == ["(", "t", "-"]:
                 self._fail(token, "formulas.delay", token.text)
-            if close := closest(token.text, FUNCTIONS):
+            if close := closest(token.text, functions):
                 self._fail(token, "formulas.misspelt_function", token.text, function=close)
-            self._fail(token, "formulas.unknown_function", token.text, functions=", ".join(FUNCTIONS))
+            self._fail(token, "formulas.unknown_function", token.text, functions=", ".join(functions))
         self._take()
         args = self._pairs() if token.text == "piecewise" and self._at_pair() else self._arguments()
-        function = FUNCTIONS[token.text]
+        function = functions[token.text]
         if not function.fewest <= len(args) <= function.most:
             exact = function.fewest == function.most
             code = "formulas.argument_count" if exact else "formulas.too_few_arguments"
@@ -277,6 +315,14 @@ def _read_number(text: str) -> sympy.Expr:
     if text.isascii() and text.isdigit() and float(text) <= LIMITS.whole:
         return algebra.number(int(text))
     return algebra.number(float(text))
+
+
+def _one_by_one(operators: Sequence[str], values: Sequence[sympy.Basic]) -> sympy.Basic:
+    """One chain of operators of equal strength, from left to right."""
+    result = values[0]
+    for operator, value in zip(operators, values[1:], strict=True):
+        result = _combine([operator], [result, value])
+    return result
 
 
 def _combine(operators: Sequence[str], values: Sequence[sympy.Basic]) -> sympy.Basic:

@@ -89,6 +89,10 @@ class NumericMap:
         """The rows at one point given as plain floats."""
         return list(map(float, self.value(t, x, p, u)))
 
+    def jacobian_at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> Array:
+        """(rows, states): the derivatives by states at one point."""
+        return self.linearise(t, x, p, u)[1]
+
     def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
         batch, (times, states, params, inputs) = _flatten(t, x, p, u)

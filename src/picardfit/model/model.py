@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from typing import final
 
 import sympy
@@ -17,10 +18,12 @@ from picardfit.formulas.algebra import names, names_outside_conditions, symbol
 from picardfit.formulas.codegen import Groups
 from picardfit.formulas.derivatives import breakpoints, switches_with, zeros_in_time
 from picardfit.formulas.equations import NAME, Helpers, check_target, read_equations, spell_out, statements_of
+from picardfit.formulas.events import EventText
 from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
 from picardfit.model.added_inputs import INFUSION, FewerInputs, Infused
+from picardfit.model.events import Event, EventMaps, event_texts, read_event
 from picardfit.model.inputs import Constant, Input
 from picardfit.model.state_jumps import StateJump, state_jumps
 
@@ -38,6 +41,8 @@ class Model:
     the change of a formula since the sample before (the first: since t0), as of cases that are counted. Models are
     equal if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     `covariates`: names that are constants of an experiment (weight, sex); they count among the `inputs`.
+    `when v > 30: v = -65; w = w + d` is an event: when its condition becomes true, states get new values.
+    `events`: further events, as such texts, or as a mapping from conditions to assignments.
     """
 
     states: tuple[str, ...]
@@ -52,6 +57,7 @@ class Model:
     increments: tuple[str, ...]  # observables that are changes of their formula since the last sample
     covariates: tuple[str, ...] = ()  # inputs that are constants of an experiment
     infused: tuple[str, ...] = ()  # states with an input that is the rate of infusions into them
+    events: tuple[Event, ...] = ()  # in the order in which they were written
 
     def __init__(
         self,
@@ -60,12 +66,22 @@ class Model:
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
         covariates: Sequence[str] = (),
+        events: object = None,
     ) -> None:
         covariates = _checked_names(covariates, "covariates")
         given = _checked_names(inputs, "inputs")
         inputs = (*given, *(name for name in covariates if name not in given))
+        added = event_texts(events)
         equations = read_equations(text, inputs)
-        states, order = tuple(equations.rates), equations.names
+        states = tuple(equations.rates)
+        found, order = _read_events(
+            [*equations.events, *added], states, equations.helpers, equations.names, inputs
+        )
+        text = (
+            "\n".join([text.rstrip(), *(one.text for one in found[len(equations.events) :])])
+            if added
+            else text
+        )
         observables, changes = _without_increments(observables)
         outputs, new = _read_observables(observables, states, equations.helpers, (*order, *states, *inputs))
         known = {"t", *states, *inputs}
@@ -76,7 +92,7 @@ class Model:
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.rates.values()), *groups)
         output = BatchedMap(tuple(outputs.values()), *groups)
-        _fill(self, groups, tuple(outputs), rhs, output, text, units, changes, covariates)
+        _fill(self, groups, tuple(outputs), rhs, output, text, units, changes, covariates, events=found)
 
     @classmethod
     def from_function(
@@ -88,6 +104,7 @@ class Model:
         observables: PythonFunction | Mapping[str, str] | Sequence[str] | None = None,
         units: Mapping[str, str] | None = None,
         covariates: Sequence[str] = (),
+        events: object = None,
     ) -> Model:
         """The model x' = f(t, x, p, u), f written in plain Python and NumPy.
 
@@ -114,7 +131,11 @@ class Model:
             outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
             output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
         model = object.__new__(cls)
-        _fill(model, groups, rows, rhs, output, "", units, changes, covariates)
+        found, used = _read_events(event_texts(events), groups[0], {}, everything, groups[2])
+        for name in used:
+            if name not in (*everything, "t"):
+                raise InputError("model.undeclared_name", name, close=closest(name, everything))
+        _fill(model, groups, rows, rhs, output, "", units, changes, covariates, events=found)
         return model
 
     @classmethod
@@ -129,6 +150,7 @@ class Model:
         covariates: Sequence[str] = (),
         infused: Sequence[str] = (),
         hidden: Mapping[str, sympy.Expr] | None = None,
+        events: Sequence[Event] = (),
     ) -> Model:
         """The model with these right-hand sides by state and these outputs by name, for importers.
 
@@ -140,7 +162,7 @@ class Model:
         rows = {**rates, **(hidden or {})}
         rhs, output = (BatchedMap(tuple(one.values()), *groups) for one in (rows, observables))
         model = object.__new__(cls)
-        added = tuple(increments), tuple(covariates), tuple(infused)
+        added = tuple(increments), tuple(covariates), tuple(infused), tuple(events)
         _fill(model, groups, tuple(observables), rhs, output, "", units, *added)
         return model
 
@@ -184,9 +206,14 @@ class Model:
         model = object.__new__(Model)
         output = _regroup(self.output, groups)
         rhs = _regroup(rhs, groups)
-        added = self.increments, covariates, infused
+        added = self.increments, covariates, infused, self.events
         _fill(model, groups, self.observables, rhs, output, self.text, self.units, *added)
         return model
+
+    @cached_property
+    def event_maps(self) -> EventMaps:
+        """The triggers and resets of the events as functions."""
+        return EventMaps.of(self.events, (self.states, self.parameters, self.inputs))
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -201,6 +228,21 @@ class Model:
             known = {symbol(n): sympy.Float(s.value) for n, s in inputs.items() if isinstance(s, Constant)}
             found.update(zeros_in_time(d.xreplace(known) for d in self._switches))
         return tuple(sorted(found))
+
+    def switch_times(self, params: Iterable[float]) -> tuple[float, ...]:
+        """Times at which a condition on time and parameters switches the right-hand side; NaN where one is unknown."""
+        if not self._parameter_switches:
+            return ()
+        given = {n: float(v) for n, v in zip(self.parameters, params, strict=True)}
+        known = {symbol(n): sympy.Float(v) for n, v in given.items() if isfinite(v)}
+        return zeros_in_time(one.xreplace(known) for one in self._parameter_switches)
+
+    @cached_property
+    def _parameter_switches(self) -> tuple[sympy.Expr, ...]:
+        """Expressions of time and parameters whose change of sign switches the right-hand side."""
+        return (
+            switches_with(self.rhs.expressions, self.parameters) if isinstance(self.rhs, BatchedMap) else ()
+        )
 
     @cached_property
     def _switches(self) -> tuple[sympy.Expr, ...]:
@@ -233,8 +275,12 @@ class Model:
         """The unit of a name, or an empty text; an observable that is just a state has the state's unit."""
         if name in self.units:
             return self.units[name]
-        alone = self.observable_formulas.get(name) if name not in self.states else None
-        return self.units.get(alone, "") if alone in self.states else ""
+        if name in self.states or name in self.increments or name not in self.observables:
+            return ""
+        if not (self.units and isinstance(self.output, BatchedMap)):
+            return ""
+        alone = self.output.expressions[self.observables.index(name)]
+        return self.units.get(alone.name, "") if alone.is_Symbol and alone.name in self.states else ""
 
     @property
     def switching_parameters(self) -> tuple[str, ...]:
@@ -261,7 +307,31 @@ class Model:
         parts = [f"states={list(self.states)}", f"parameters={list(self.parameters)}"]
         parts += [f"inputs={list(self.signals)}"] if self.signals else []
         parts += [f"covariates={list(self.covariates)}"] if self.covariates else []
+        parts += [f"events={[one.text for one in self.events]}"] if self.events else []
         return f"Model({', '.join(parts)}, observables={list(self.observables)})"
+
+
+def _read_events(
+    texts: Sequence[EventText],
+    states: tuple[str, ...],
+    helpers: Helpers,
+    order: Sequence[str],
+    inputs: Sequence[str],
+) -> tuple[tuple[Event, ...], list[str]]:
+    """The events, and all names of equations and events in order; InputError for a misspelt name in a condition."""
+    found, every = [], list(order)
+    for one in texts:
+        try:
+            event, used = read_event(one, states, helpers)
+            condition = names_in_order(one.condition)
+            with concerning("model.in_event", one.condition, key=("equations",)):
+                variables = (*states, *helpers, "t")
+                _check_observable(condition, variables, {*order, *inputs, *helpers, *states, "t"}, False)
+        except InputError as error:
+            raise (error.at(key=("equations",), row=one.line) if one.line else error) from None
+        found.append(event)
+        every += used
+    return tuple(found), every
 
 
 def _checked_groups(states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]) -> Groups:
@@ -283,12 +353,25 @@ def _fill(
     increments: tuple[str, ...] = (),
     covariates: tuple[str, ...] = (),
     infused: tuple[str, ...] = (),
+    events: tuple[Event, ...] = (),
 ) -> None:
     """Set the fields of a frozen model."""
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
     known = ("t", *(name for group in (*groups, observables) for name in group))
     checked = _checked_units(units, known)
-    values = (*groups, observables, rhs, output, times, text, checked, increments, covariates, infused)
+    values = (
+        *groups,
+        observables,
+        rhs,
+        output,
+        times,
+        text,
+        checked,
+        increments,
+        covariates,
+        infused,
+        events,
+    )
     for name, value in zip(Model.__dataclass_fields__, values, strict=True):
         object.__setattr__(model, name, value)
 

@@ -14,7 +14,10 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
-CENSORED = rf"(?P<side>[<>])=?\s*(?P<limit>{NUMBER})|(?P<low>{NUMBER})\s*\.\.\s*(?P<high>{NUMBER})"  # <0.25, 0.1..0.25
+# <0.25, >1000, 0.1..0.25; and ? for a value that was lost, of which only the time is known
+CENSORED = (
+    rf"(?P<side>[<>])=?\s*(?P<limit>{NUMBER})|(?P<low>{NUMBER})\s*\.\.\s*(?P<high>{NUMBER})|(?P<lost>\?)"
+)
 MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}  # "not measured", in lower case
 
 
@@ -53,7 +56,7 @@ class Measured(NamedTuple):
     """Measurements (n,) with a number for each, and the limits (n, 2) of censored ones, NaN where exact; or no limits.
 
     The number of a censored value is where a search may begin: half an upper limit (the limit itself unless it is
-    positive), a lower limit, the middle of an interval.
+    positive), a lower limit, the middle of an interval. A lost value is NaN, between -inf and inf.
     """
 
     values: np.ndarray
@@ -82,7 +85,7 @@ def measurements(values: object, subject: str) -> Measured:
 def censored_text(low: float, high: float) -> str:
     """The text of a censored value with these limits, which `measurements` reads."""
     if np.isinf(low):
-        return f"<{float(high)!r}"
+        return "?" if np.isinf(high) else f"<{float(high)!r}"
     return f">{float(low)!r}" if np.isinf(high) else f"{float(low)!r}..{float(high)!r}"
 
 
@@ -96,6 +99,11 @@ def as_given(values: np.ndarray, limits: np.ndarray | None) -> np.ndarray:
     return texts
 
 
+def lost_values(given: np.ndarray) -> np.ndarray:
+    """(n,) bool: which measurements, as a user would give them, were lost."""
+    return given == "?" if given.dtype == object else np.zeros(len(given), bool)
+
+
 def _has_text(values: object) -> bool:
     if isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
         return False
@@ -106,6 +114,8 @@ def _has_text(values: object) -> bool:
 
 def _limits(match: re.Match[str], entry: int, subject: str) -> tuple[float, float]:
     side = match["side"]
+    if match["lost"]:
+        return -inf, inf
     if side:
         limit = float(match["limit"])
         return (-inf, limit) if side == "<" else (limit, inf)
@@ -117,7 +127,7 @@ def _limits(match: re.Match[str], entry: int, subject: str) -> tuple[float, floa
 
 def _stand_in(low: float, high: float) -> float:
     if np.isinf(low):
-        return high / 2 if high > 0 else high
+        return nan if np.isinf(high) else high / 2 if high > 0 else high
     return low if np.isinf(high) else 0.5 * (low + high)
 
 

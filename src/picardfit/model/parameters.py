@@ -32,6 +32,8 @@ class Parameter:
     `prior`: what is known besides the bounds, for example pf.priors.Normal(1.0, 0.2); it needs a noise model.
     `random`: each experiment draws its own value from a normal distribution around a typical one, in the scale of the
     search (natural or log). The bounds are those of the typical value; pf.RandomEffects says more of the distribution.
+    `drawn`: random starting points are drawn from this distribution, a prior cut off at the bounds, instead of evenly
+    from between the bounds. It changes nothing else.
     """
 
     lower: float = -inf
@@ -44,6 +46,7 @@ class Parameter:
     prior: Prior | None = None
     logit: bool = False
     random: bool = False
+    drawn: Prior | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -106,6 +109,8 @@ def _checked_fields(one: Parameter) -> dict[str, float]:
             checked[field] = _checked_value(value, what, lower, upper, one.log)
     if one.prior is not None:
         _check_prior(one.prior, lower, upper, one.log)
+    if one.drawn is not None:
+        _check_prior(one.drawn, lower, upper, one.log)
     return checked
 
 

@@ -126,8 +126,13 @@ def reach(prior: Prior, lower: float, upper: float) -> float:
 
 def draws(prior: Prior, lower: float, upper: float, rng: np.random.Generator, count: int) -> Array:
     """(count,): values from a prior that is cut off at bounds, in natural units."""
+    return quantile_of_value(prior, lower, upper, rng.uniform(size=count))
+
+
+def quantile_of_value(prior: Prior, lower: float, upper: float, part: ArrayLike) -> Array:
+    """Values in natural units below which this part of a prior lies that is cut off at bounds."""
     low, high = (_below(prior, _in_its_coordinate(prior, bound)) for bound in (lower, upper))
-    found = prior.quantile(rng.uniform(low, high, count))
+    found = prior.quantile(low + (high - low) * np.asarray(part))
     natural = found if prior.base is None else _exp(found * log(prior.base))
     return np.clip(natural, lower, upper)
 

@@ -32,6 +32,7 @@ __all__ = [
     "LogNormal",
     "LogUniform",
     "Normal",
+    "Rayleigh",
     "StudentT",
     "Uniform",
 ]
@@ -364,6 +365,32 @@ class Beta:
         return np.asarray(betaincinv(self.alpha, self.beta, part))
 
 
+@dataclass(frozen=True)
+class Rayleigh:
+    """The length of a vector of two normal numbers with mean 0 and standard deviation `scale`."""
+
+    scale: float
+    base: ClassVar[None] = None
+    of_value: ClassVar[bool] = False
+    ends: ClassVar[tuple[float, float]] = (0.0, inf)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def terms(self, x: Array) -> Terms:
+        x = np.maximum(x, TINY)
+        gap = x / self.scale
+        with np.errstate(over="ignore"):
+            cost = 0.5 * gap * gap - np.log(x) + 2 * log(self.scale)
+            return Terms(cost, gap / self.scale - 1 / x, 1 / self.scale**2 + 1 / x**2)
+
+    def below(self, x: Array) -> Array:
+        return np.asarray(-np.expm1(-0.5 * (np.maximum(x, 0.0) / self.scale) ** 2))
+
+    def quantile(self, part: Array) -> Array:
+        return np.asarray(self.scale * np.sqrt(-2 * np.log1p(-part)))
+
+
 def _even_terms(x: Array, width: float) -> Terms:
     flat = np.zeros(np.shape(x))
     return Terms(flat + log(width), flat, flat)
@@ -492,6 +519,7 @@ Prior = (
     | Gamma
     | InverseGamma
     | Beta
+    | Rayleigh
     | Uniform
     | LogUniform
     | Laplace

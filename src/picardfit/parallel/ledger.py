@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from picardfit.errors import InputError, Notice
 from picardfit.problem.json_values import plain
@@ -24,6 +25,7 @@ from picardfit.whole_files import regular_target, write_bytes
 
 FORMAT = {"format": "picardfit ledger", "version": 1}
 R = TypeVar("R")
+_RESULT = re.compile(rb'\{"task": (?P<task>\d{1,18}), "result": [^\n]+\}\n')  # as `append` writes it
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,29 @@ class LedgerSettings:
     """How a ledger is written and read. Both are choices."""
 
     sync_seconds: float = 1.0  # between two calls of fsync; a power cut loses at most that much work
-    most_bytes: int = 2**26  # of a file that is read: some 25,000 starts, in less than 500 MB of memory
+    most_bytes: int = 2**26  # of a file that is read: some 25,000 starts
+    most_values: int = (
+        2**21
+    )  # of one line, which then need at most 300 MB as objects; 40 MB as numbers of 17 digits
+
+
+class _Results(Mapping[int, object]):
+    """Task -> result, from task -> line. A line is text until somebody asks: objects need up to 25 times its memory."""
+
+    def __init__(self, lines: Mapping[int, bytes]) -> None:
+        self._lines = lines
+
+    def __getitem__(self, task: int) -> object:
+        return json.loads(self._lines[task])["result"]
+
+    def __contains__(self, task: object) -> bool:  # without reading the line, which may be damaged
+        return task in self._lines
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
 
 
 class Ledger:
@@ -47,7 +71,8 @@ class Ledger:
         settings: LedgerSettings = LedgerSettings(),
     ) -> None:
         self.path, self._target = Path(path), regular_target(path)
-        self.done: dict[int, object] = {}
+        self._texts: dict[int, bytes] = {}  # task -> its line in the file
+        self.done: Mapping[int, object] = _Results(self._texts)
         self.failed: dict[int, str] = {}
         self.broken: Notice | None = None
         self._lines: dict[int, int] = {}  # task -> line of its result
@@ -71,7 +96,7 @@ class Ledger:
         """The result of a task in the file, as `decode` understands it."""
         try:
             return decode(self.done[task])
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError):
             raise InputError("parallel.ledger_line", str(self.path), line=self._lines[task]) from None
 
     def append(self, task: int, result: object) -> None:
@@ -129,29 +154,46 @@ class Ledger:
         if self._target.stat().st_size > self._settings.most_bytes:
             limit = self._settings.most_bytes // 2**20
             raise InputError("parallel.ledger_too_large", str(self.path), megabytes=limit)
-        content = self._target.read_bytes()
-        lines = content.split(b"\n")[:-1]  # what follows the last line end is empty, or half a line
-        if not lines:
-            if content and not _line(_header(self._identity)).startswith(content):
-                raise InputError("parallel.not_a_ledger", str(self.path))
-            return 0
-        del content  # large files would be in memory twice
-        self._check_header(_parsed(lines[0]))
-        size = len(lines[0]) + 1
-        for number, line in enumerate(lines[1:], 2):
-            record = _parsed(line)
-            if record is None or type(record.get("task")) is not int:
-                if number == len(lines):
-                    break
-                raise InputError("parallel.ledger_line", str(self.path), line=number)
-            task = record["task"]
+        with self._target.open("rb") as file:
+            header = file.readline()
+            if not header.endswith(b"\n"):  # half a line, or nothing
+                if header and not _line(_header(self._identity)).startswith(header):
+                    raise InputError("parallel.not_a_ledger", str(self.path))
+                return 0
+            self._check_header(self._parsed(header))
+            return len(header) + self._read_tasks(file)
+
+    def _read_tasks(self, file: BinaryIO) -> int:
+        """Fill `done` and `failed` from the lines after the header; return the bytes of those that are complete."""
+        size, wrong = 0, 0
+        for number, line in enumerate(file, 2):
+            if not line.endswith(b"\n"):
+                break
+            if wrong:  # only the last line may be damaged: it was being written when the run was killed
+                raise InputError("parallel.ledger_line", str(self.path), line=wrong)
+            record = self._parsed(line)
+            if record is None or type(task := record.get("task")) is not int:
+                wrong = number
+                continue
             if "result" in record:
-                self.done[task], self._lines[task] = record["result"], number
+                self._texts[task], self._lines[task] = line, number
                 self.failed.pop(task, None)
             else:
                 self.failed[task] = str(record.get("failed", ""))
-            size += len(line) + 1
+            size += len(line)
         return size
+
+    def _parsed(self, line: bytes) -> dict[str, Any] | None:
+        """The record in a line, whose result is left for later; None for anything else."""
+        if line.count(b",") > self._settings.most_values:
+            return None
+        if own := _RESULT.fullmatch(line):
+            return {"task": int(own["task"]), "result": ...}
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        return record if isinstance(record, dict) else None
 
     def _check_header(self, header: dict | None) -> None:
         theirs = None if header is None else header.get("run")
@@ -178,11 +220,3 @@ def _write_all(file: FileIO, line: bytes) -> None:
 
 def _line(record: dict) -> bytes:
     return json.dumps(record, allow_nan=False).encode() + b"\n"
-
-
-def _parsed(line: bytes) -> dict | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None

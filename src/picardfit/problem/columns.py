@@ -89,14 +89,6 @@ def _used_columns(
     found = observed(columns, observables)
     if not found:
         return experiments
-    remarks = [remark for one in members for remark in one.remarks]
-    before = [remark for remark in remarks if remark.code in _IGNORED]
-    ignored = [str(name) for remark in before for name in cast(list[object], remark.values["columns"])]
-    ignored += [column for column in columns if column not in found]
-    remarks = [remark for remark in remarks if remark not in before]
-    if ignored:
-        missing = [name for name in observables if name not in found.values()]
-        remarks.insert(0, columns_ignored(ignored, table, missing))
     kept, gone = [], []
     for one in members:
         own = {found[column]: values for column, values in one.observations.items() if column in found}
@@ -105,8 +97,22 @@ def _used_columns(
             kept.append(replace(one, observations=own, table=None, remarks=(), lines=lines))
         else:
             gone.append(one.name)
+    missing = [name for name in observables if name not in found.values()]
+    remarks = _joined_remarks(members, table, [column for column in columns if column not in found], missing)
     if gone:
         remarks.append(Notice("problem.experiments_ignored", table, {"experiments": gone}))
     kept[0] = replace(kept[0], remarks=tuple(remarks))
     made = {one.name: one for one in kept}
     return [made.get(one.name, one) for one in experiments if one.name not in gone]
+
+
+def _joined_remarks(
+    members: Sequence[Experiment], table: str, ignored: Sequence[str], missing: Sequence[str]
+) -> list[Notice]:
+    """The remarks of the experiments of a table, with a single one about columns that are ignored, these among them."""
+    remarks = [remark for one in members for remark in one.remarks]
+    before = [remark for remark in remarks if remark.code in _IGNORED]
+    every = [str(name) for remark in before for name in cast(list[object], remark.values["columns"])]
+    every += ignored
+    others = [remark for remark in remarks if remark not in before]
+    return [columns_ignored(every, table, missing), *others] if every else others

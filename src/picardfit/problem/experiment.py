@@ -16,7 +16,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice, concerning
 from picardfit.model.doses import Doses, Signals, as_doses, infusion_rates
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
-from picardfit.model.number_arrays import as_given, number_array
+from picardfit.model.number_arrays import as_given, lost_values, number_array
 from picardfit.problem.calendar import (
     Calendar,
     GivenSamples,
@@ -29,7 +29,7 @@ from picardfit.problem.calendar import (
     without_dates,
 )
 from picardfit.problem.rest import InitialValue, Rest, initial_value
-from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows
+from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows, without_lost
 
 
 @shown
@@ -39,7 +39,7 @@ class Experiment:
 
     `times`: n numbers or dates, or None when each observable brings its own pair (times, values).
     `observations`: observable -> n values; NaN, None or "" is "not measured", and texts are censored values: "<0.25",
-    ">1000", "0.1..0.25" (between the two).
+    ">1000", "0.1..0.25" (between the two). "?" is a count that was taken and lost: the next one begins there.
     `inputs`: input -> number, formula text in t, (times, values) table or function.
     `initial`: state -> number (known), text (formula of parameters), Parameter or (lower, upper) (unknown).
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier or if times are dates.
@@ -134,7 +134,7 @@ class Experiment:
             },
             "observables": tuple(observations),
             "values": values,
-            "limits": limits,
+            "limits": without_lost(limits),
             "name": title,
             "planned": sampled,
             "rest": rest,
@@ -187,6 +187,21 @@ class Experiment:
     def sampled(self) -> np.ndarray:
         """(n, k) bool: where something was measured, or will be."""
         return np.isfinite(self.values) if self.planned is None else self.planned
+
+    @property
+    def counted(self) -> np.ndarray:
+        """(n, k) bool: where something was measured, or will be, or a count was taken and lost (`?`)."""
+        lost = np.stack([lost_values(self.observations[name]) for name in self.observables], axis=1)
+        return np.asarray(self.sampled | lost)
+
+    def count_times(self, observable: str) -> np.ndarray:
+        """The distinct times at which an observable was counted; all times if it was not.
+
+        An increment at one of them is since the one before.
+        """
+        if observable not in self.observables:
+            return np.unique(self.times)
+        return np.unique(self.times[self.counted[:, self.observables.index(observable)]])
 
     def time_texts(self, times: np.ndarray, digits: int = 6) -> list[str]:
         """Times for people: as dates where the experiment has a calendar, else with this number of digits."""

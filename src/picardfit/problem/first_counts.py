@@ -2,7 +2,7 @@
 
 A table of new cases per week gives the first week a number too, at its end. Its beginning, which is t0, stands nowhere:
 it is one usual step of the table before the first count. A count after blank cells or missing rows covers all the time
-since the count before; that may be meant or not, so a remark says it.
+since the count before; that may be meant or not, so a remark says it. A cell `?` ends that time: the count was lost.
 """
 
 from __future__ import annotations
@@ -63,16 +63,17 @@ def with_gaps(
 def _gaps(model: Model, one: Experiment, regular: RegularSteps) -> list[Notice]:
     found = []
     for name in (name for name in model.increments if name in one.observables):
-        times = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+        column, times = one.observables.index(name), one.count_times(name)
+        measured = np.isin(times, one.times[one.sampled[:, column]])
         step = regular.step(times)
         if step is None:
             continue
         begins = np.append(one.t0, times[:-1])
-        late = np.flatnonzero(times - begins > (2 - regular.tolerance) * step)
+        late = np.flatnonzero(measured & (times - begins > (2 - regular.tolerance) * step))
         if len(late):
             first, since = one.time_texts(np.array([times[late[0]], begins[late[0]]]))
             unit = "" if one.calendar is None else f" {one.calendar.unit}"
-            said = {"experiment": one.name, "count": len(late), "total": len(times), "first": first}
+            said = {"experiment": one.name, "count": len(late), "total": int(measured.sum()), "first": first}
             said |= {"since": since, "step": f"{step:.6g}{unit}"}
             found.append(Notice("problem.counts_after_gaps", name, said))
     return [notice for notice in found if notice not in one.remarks]  # a problem may be made of another's

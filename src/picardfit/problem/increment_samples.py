@@ -56,7 +56,7 @@ def increment_samples(model: Model, experiments: Sequence[Experiment]) -> Increm
     resets, before, first = [], [], 0
     for one in experiments:
         measured = [
-            np.flatnonzero(one.sampled[:, one.observables.index(name)])
+            np.flatnonzero(one.counted[:, one.observables.index(name)])
             if name in one.observables
             else np.zeros(0, int)
             for name in model.increments

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import inf
+from math import inf, nan
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.hooks import handed_on
+from picardfit.model.clock import Timed, moves, timed
 from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
@@ -22,7 +24,7 @@ from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
-from picardfit.model.number_arrays import as_given
+from picardfit.model.number_arrays import as_given, lost_values
 from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
 from picardfit.model.random_effects import RandomEffects
@@ -45,6 +47,7 @@ from picardfit.problem.samples import (
     samples_of,
     typical_trials,
 )
+from picardfit.problem.state_sizes import known_sizes, measured_sizes
 from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
@@ -180,20 +183,55 @@ class Problem:
         """The map from states to the rows of the objective; the observables are the first of them."""
         if self.scatter is None:
             return self.solved_model.output
-        return self.scatter.measurement(self.solved_model, self._measured_names)
+        return self.scatter.measurement(self.solved_model, self.measured_names)
 
     @cached_property
     def solved_model(self) -> Model:
-        """The model with a running state for each increment, after its own states (model/increments.py)."""
-        return solved_model(self.model)
+        """The model with hidden states after its own: one for each increment, or modes and a clock for events.
+
+        (model/increments.py, model/clock.py)
+        """
+        return solved_model(self.model) if self.timed is None else self.timed.fitted
+
+    @cached_property
+    def _own_measurement(self) -> BatchedMap | NumericMap | Measurement:
+        """`measurement` as a map of the states that integrators have: without modes and clock."""
+        if self.timed is None:
+            return self.measurement
+        if self.scatter is None:
+            return self.model.output
+        return self.scatter.measurement(self.model, self.measured_names)
+
+    @cached_property
+    def timed(self) -> Timed | None:
+        """The model with modes and clock, if something happens at times that unknowns decide."""
+        free = {name for name, one in self.parameters.items() if one.fixed is None}
+        return timed(self.model) if moves(self.model, free) else None
+
+    @cached_property
+    def clock_unit(self) -> float:
+        """The unit of the clock: a typical time between two samples."""
+        gaps = [np.diff(np.unique(np.append(one.times, one.t0))) for one in self.experiments]
+        every = np.concatenate(gaps)
+        return float(np.median(every)) if len(every) else 1.0
+
+    def hidden_initial(self, experiment: int) -> dict[str, float]:
+        """The known initial values of the hidden states: running ones 0, modes as they are at t0, the clock."""
+        own, model = len(self.model.states), self.solved_model
+        if self.timed is None:
+            return dict.fromkeys(model.states[own:], 0.0)
+        one = self.experiments[experiment]
+        params = np.array([_typical(self.parameters[name]) for name in model.parameters])
+        modes = self.timed.modes(one.t0, params, one.inputs_at(model.inputs, np.array([one.t0]))[0])
+        return dict(zip(model.states[own:], (*modes.tolist(), one.t0), strict=True))
 
     @cached_property
     def rhs(self) -> BatchedMap | NumericMap | Padded:
         """The right-hand side as a function of the parameters of model and noise."""
-        return padded(self.solved_model.rhs, self._measured_names)
+        return padded(self.solved_model.rhs, self.measured_names)
 
     @property
-    def _measured_names(self) -> tuple[str, ...]:
+    def measured_names(self) -> tuple[str, ...]:
         return self.layout.names[: self.layout.measured_parameters]
 
     @cached_property
@@ -208,17 +246,13 @@ class Problem:
 
     @cached_property
     def state_sizes(self) -> np.ndarray:
-        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells.
+        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells."""
+        return known_sizes(self)
 
-        Where a state is far smaller than others these sizes tell whether its units are large or whether it is zero.
-        """
-        states, sizes = self.model.states, np.array(np.abs(self.layout.known), float)
-        rows = self.model.output.expressions if isinstance(self.model.output, BatchedMap) else ()
-        for column, (name, row) in enumerate(zip(self.model.observables, rows, strict=False)):
-            if row.is_Symbol and row.name in states and name not in self.model.increments:
-                values = np.abs(np.nan_to_num(self.samples.data[:, column]))
-                np.maximum.at(sizes[:, states.index(row.name)], self.samples.experiment, values)
-        return sizes
+    @cached_property
+    def measured_sizes(self) -> np.ndarray:
+        """(experiments, states): how large a state is by its data; 0 where nothing tells."""
+        return measured_sizes(self)
 
     @cached_property
     def layout(self) -> UnknownsLayout:
@@ -291,11 +325,36 @@ class Problem:
             found.append(None if every is None else every.after(one.t0))
         return tuple(found)
 
+    def own_jumps(self, experiment: int) -> Jumps | None:
+        """The jumps of the model's own states."""
+        jumps = self.jumps[experiment]
+        return None if jumps is None else jumps.of_first(len(self.model.states))
+
+    def jumps_of_simulated(self, experiment: int) -> Jumps | None:
+        """The jumps of the states of the simulated model, which has modes but no clock."""
+        jumps = self.jumps[experiment]
+        return (
+            None if jumps is None or self.timed is None else jumps.of_first(len(self.timed.simulated.states))
+        )
+
     def signal_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where the right-hand side may jump or kink."""
         start, stop = self.span(experiment)
-        found = self.model.breaks(self.experiments[experiment].signals)
-        return tuple(b for b in found if start < b < stop)
+        found = {*self.model.breaks(self.experiments[experiment].signals), *self._fixed_switches}
+        return tuple(b for b in sorted(found) if start < b < stop)
+
+    @cached_property
+    def _fixed_switches(self) -> tuple[float, ...]:
+        """Times at which conditions on time and fixed parameters switch the right-hand side."""
+        values = [self.parameters[name].fixed for name in self.model.parameters]
+        return self.model.switch_times(nan if value is None else value for value in values)
+
+    def input_breaks(self, experiment: int) -> tuple[float, ...]:
+        """Times inside an experiment where an input may jump or kink."""
+        start, stop = self.span(experiment)
+        signals = self.experiments[experiment].signals
+        found = {b for name in self.model.inputs for b in signals[name].breakpoints}
+        return tuple(sorted(b for b in found if start < b < stop))
 
     def breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where the right-hand side may jump or kink, or the states jump."""
@@ -306,7 +365,7 @@ class Problem:
         return tuple(sorted({*found, *(t for t in jumps.times.tolist() if start < t < stop)}))
 
     def events(self, experiment: int) -> tuple[tuple[float, ...], Jumps | None]:
-        """Breaks and jumps of an experiment, as a `Run` takes them."""
+        """Breaks and jumps of an experiment, as a `Run` of the solved model takes them."""
         return self.breaks(experiment), self.jumps[experiment]
 
     def knots(self, experiment: int) -> tuple[float, ...]:
@@ -345,7 +404,7 @@ class Problem:
         """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
         return states if self.increments is None else self.increments.since_last_sample(states, axis)
 
-    @property
+    @cached_property
     def sampled(self) -> np.ndarray:
         """(samples, observables) bool: where something was measured, or will be."""
         return sampled_cells(self.model, self.experiments)
@@ -367,11 +426,18 @@ class Problem:
 
     def check_inputs(self) -> None:
         """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
-        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
-        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        _ = self._inputs_are_sound
+
+    @cached_property
+    def _inputs_are_sound(self) -> bool:
+        """True, or an InputError; checked once, because formulas of large models take long to search."""
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
-            check_oscillations(rates, one.t0, float(one.times[-1]), fixed)
+        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
+        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        longest = max(self.experiments, key=lambda one: float(one.times[-1]) - one.t0)
+        check_oscillations(rates, longest.t0, float(longest.times[-1]), fixed)
+        return True
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.
@@ -402,6 +468,21 @@ class Problem:
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
 
+    def to_petab(
+        self,
+        folder: str | Path,
+        parameters: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the problem as PEtab version 2 (model, tables) into a folder; the path of its YAML file.
+
+        `parameters`, `initial`: the nominal values, as for `loss`; by default those of the problem, and where it has
+        none the starts or the middle of the bounds. What PEtab cannot say is refused by name.
+        """
+        values = (self.nominal or {}) if parameters is None else parameters
+        unknowns = unknowns_from(self, values, initial, missing="nan")
+        return Path(handed_on("write_petab")(self, folder, unknowns))
+
     def marginal_objective(
         self, parameters: Mapping[str, object], covariance: object, marginal: object = None
     ) -> float:
@@ -426,10 +507,14 @@ class Problem:
     ) -> np.ndarray | None:
         """Rows (samples, rows), observables first, in the order of `samples`; None if a run fails.
 
+        An observable needs a value only where it is sampled; where it has none elsewhere, it is 0.
+
         They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
         of model and noise); `initial`: (experiments, states).
         """
         model, own = self.solved_model, len(self.model.parameters)
+        if self.timed is not None:  # integrators know the time and need no modes
+            model, initial = self.model, initial[:, : len(self.model.states)]
         tasks = [
             Run(
                 one.t0,
@@ -437,8 +522,9 @@ class Problem:
                 parameters[e, :own],
                 one.signals,
                 one.times,
-                *self.events(e),
-                sizes=self.state_sizes[e],
+                self.breaks(e),
+                self.jumps[e] if self.timed is None else self.own_jumps(e),
+                sizes=self.state_sizes[e, : len(model.states)],
             )
             for e, one in enumerate(self.experiments)
         ]
@@ -451,9 +537,24 @@ class Problem:
         )
         for run, states, params in zip(tasks, parts, parameters, strict=True):
             inputs = values_at(run.inputs, model.inputs, run.times)
-            rows.append(self.measurement.value(run.times, states, params, inputs))
+            rows.append(self._own_measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
-        return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
+        observables = outputs[:, : len(model.observables)]
+        wrong = ~np.isfinite(observables)
+        if (wrong & self.sampled).any():
+            return None
+        observables[wrong] = 0.0  # nobody looks at them, but sums over all cells would not be finite
+        return outputs
+
+    def with_modes(self, initial: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(experiments, states of the simulated model) with the modes that these parameters imply at t0."""
+        assert self.timed is not None
+        model, own = self.timed.simulated, len(self.model.states)
+        begin = np.array(initial[:, : len(model.states)])
+        for e, one in enumerate(self.experiments):
+            inputs = one.inputs_at(model.inputs, np.array([one.t0]))[0]
+            begin[e, own:] = self.timed.modes(one.t0, parameters[e, : len(model.parameters)], inputs)
+        return begin
 
     def simulate_data(
         self,
@@ -495,12 +596,40 @@ class Problem:
             mine, columns = self.samples.experiment == e, dict(one.observations)
             for k, name in enumerate(self.model.observables):
                 if name in columns:
+                    lost = lost_values(columns[name])
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
+                    if lost.any():
+                        columns[name] = np.where(lost, "?", columns[name].astype(object))
             for name in () if self.scatter is None else self.scatter.trials_columns:
                 columns.setdefault(name, np.full(int(mine.sum()), typical_trials(self.experiments, name)))
             planned = one.planned if np.isnan(data[mine]).all() else None
             renewed.append(replace(one, observations=columns, planned=planned))
         return self.with_experiments(renewed)
+
+
+def _typical(parameter: Parameter) -> float:
+    """A value between the bounds: the start, the fixed value, or the middle."""
+    if parameter.fixed is not None:
+        return parameter.fixed
+    if parameter.start is not None:
+        return parameter.start
+    low, high = parameter.bounds
+    if np.isfinite(low) and np.isfinite(high):
+        return (low + high) / 2
+    return low + 1.0 if np.isfinite(low) else high - 1.0 if np.isfinite(high) else 1.0
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """What happens at a knot whose time may move: events, or a dose or break at a fixed time."""
+
+    knot: float  # where the mesh has it
+    events: tuple[int, ...]  # that fire there, in order; the trigger of the first one decides when
+    at: float | None = None  # the time of a dose or break
+    before: int = 0  # samples of the experiment that show the states before it
+
+
+Schedule = tuple[tuple[Scheduled, ...], ...]  # of each experiment, in order of time
 
 
 @dataclass(frozen=True)
@@ -510,6 +639,7 @@ class Start:
     unknowns: np.ndarray  # (experiments, width)
     tables: tuple[tuple[np.ndarray, np.ndarray], ...]  # (times (k,), states (k, states)) per experiment
     positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
+    schedule: Schedule = ()  # what happens when, for problems with events
 
     def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
         """Guessed states at given times, running ones since t0: (times, states)."""

@@ -45,7 +45,7 @@ def dose_name(state: str) -> str:
     return f"dose into {state}"
 
 
-# times (n,), values (n, k), limits (n, k, 2) or None, planned (n, k) or None
+# times (n,), values (n, k), limits (n, k, 2) or None, -inf and inf for lost values, planned (n, k) or None
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
@@ -61,10 +61,9 @@ def measured_rows(given: object, observations: object) -> Rows:
         cells = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=1)
     values = np.ascontiguousarray(cells[..., 0])
     limits = None if np.isnan(cells[..., 1]).all() else np.ascontiguousarray(cells[..., 1:])
-    measured = np.isfinite(values).any(axis=1)
-    if not measured.any():
+    if not np.isfinite(values).any():
         raise InputError("problem.nothing_measured", key=("data",))
-    order = np.flatnonzero(measured)
+    order = np.flatnonzero((np.isfinite(values) | (cells[..., 2] == np.inf)).any(axis=1))
     if (times[1:] < times[:-1]).any():
         order = order[np.argsort(times[order], kind="stable")]
     return (
@@ -73,6 +72,14 @@ def measured_rows(given: object, observations: object) -> Rows:
         None if limits is None else read_only(limits[order]),
         None,
     )
+
+
+def without_lost(limits: np.ndarray | None) -> np.ndarray | None:
+    """Limits (n, k, 2) without those of lost values; None if no others are left."""
+    if limits is None:
+        return None
+    known = np.where(np.isinf(limits).all(axis=-1, keepdims=True), nan, limits)
+    return None if np.isnan(known).all() else read_only(known)
 
 
 def _observations(given: object) -> dict[str, object]:

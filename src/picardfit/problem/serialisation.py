@@ -19,12 +19,14 @@ import numpy as np
 from picardfit.checks import is_number
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.algebra import names
+from picardfit.formulas.events import event_text
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.derived import Derived
 from picardfit.model.doses import Doses, doses_from_spec
+from picardfit.model.events import read_event
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
@@ -111,6 +113,7 @@ def _model_record(model: Model) -> Record:
         if not isinstance(mapping, BatchedMap):
             raise InputError("problem.function_not_saved", part)
     added: Record = {"covariates": list(model.covariates), "infused": list(model.infused)}
+    added |= {"events": [one.text for one in model.events]} if not model.text else {}
     record: Record = {
         "text": model.text,
         "states": list(model.states),
@@ -149,8 +152,9 @@ def _model_from(record: Record) -> Model:
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
+        events = [read_event(event_text(one), states, {})[0] for one in _texts(record, "events")]
         model = Model.from_expressions(
-            rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused
+            rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused, events=events
         )
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
@@ -195,12 +199,13 @@ def _rest_record(rest: Rest) -> Record:
     record: Record = {"inputs": _specs(rest.inputs), "initial": rest.initial}
     if rest.doses:
         record |= {"doses": [dose.spec() for dose in rest.doses], "every": rest.every}
-    return record
+    return record if rest.after is None else {**record, "after": _rest_record(rest.after)}
 
 
 def _rest_from(record: Record) -> Rest:
     every = get_optional(record, "every", float) if "every" in record else None
-    return Rest(_inputs_from(record), get(record, "initial", dict), _doses_from(record), every)
+    after = _rest_from(get(record, "after", dict)) if "after" in record else None
+    return Rest(_inputs_from(record), get(record, "initial", dict), _doses_from(record), every, after)
 
 
 def _doses_from(record: Record) -> list[Doses]:
@@ -272,8 +277,9 @@ def _parameter_record(parameter: Parameter) -> Record:
     default = Parameter()
     given = {one.name: getattr(parameter, one.name) for one in fields(Parameter)}
     record = {name: value for name, value in given.items() if value != getattr(default, name)}
-    if parameter.prior is not None:
-        record["prior"] = _kind_record(parameter.prior)
+    for key in ("prior", "drawn"):
+        if getattr(parameter, key) is not None:
+            record[key] = _kind_record(getattr(parameter, key))
     return record
 
 
@@ -285,8 +291,9 @@ def _parameter_from(name: str, record: object) -> Parameter:
     for key in ("lower", "upper"):
         if key in values:
             values[key] = number(values[key], f"{key} of `{name}`")
-    if values.get("prior") is not None:
-        values["prior"] = _kind_from(values["prior"], PRIORS, "prior", name)
+    for key in ("prior", "drawn"):
+        if values.get(key) is not None:
+            values[key] = _kind_from(values[key], PRIORS, "prior", name)
     return Parameter(**values)
 
 

@@ -6,7 +6,7 @@ rows. The solvers search in these internal coordinates, logarithms and logits am
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -56,6 +56,7 @@ class SteadyStarts:
     formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
     kept: np.ndarray  # (experiments, states) bool: states that begin the experiment at their steady values
     regimens: tuple[Regimen | None, ...]  # of each experiment: doses that repeat until it begins
+    earlier: SteadyStarts | None = None  # steady states from which these are reached
 
     def reached(self, e: int, start: np.ndarray, params: np.ndarray) -> Steady | None:
         """The steady state, constant or periodic, that experiment e begins with."""
@@ -283,6 +284,8 @@ class UnknownsLayout:
         """Fill in states that begin at their steady values, in place; NaN if the system reaches no steady state."""
         start, by_unknowns = before.known.copy(), np.zeros_like(derivative)
         self._fill_formulas(unknowns, before.formula_of, start, by_unknowns)
+        if before.earlier is not None:
+            self._fill_steady_states(unknowns, before.earlier, start, by_unknowns)
         params, slopes = self.model_values(unknowns), self.slopes(unknowns)
         every = self.column_parameters
         own = every < self.model_parameters
@@ -328,8 +331,7 @@ def compact(index: np.ndarray) -> slice | np.ndarray:
 def layout_of(problem: Problem) -> UnknownsLayout:
     """The layout of the unknowns of a problem: [free initial states | local parameters | global parameters]."""
     model, parameters = problem.solved_model, problem.parameters
-    running = dict.fromkeys(model.states[len(problem.model.states) :], 0.0)
-    initial = [{**one, **running} for one in problem.initial_by_experiment]
+    initial = [{**one, **problem.hidden_initial(e)} for e, one in enumerate(problem.initial_by_experiment)]
     order, rows = list(parameters), len(initial)
     states = [s for s in model.states if any(isinstance(one[s], Parameter) for one in initial)]
     free = [name for name, one in parameters.items() if one.fixed is None]
@@ -339,10 +341,14 @@ def layout_of(problem: Problem) -> UnknownsLayout:
     table = [[_numbers_of(spec) for spec in (*(one[s] for s in states), *estimated)] for one in initial]
     lower, upper, start, log, logit = np.moveaxis(np.array(table, float).reshape(rows, -1, 5), 2, 0)
     scales = Scales.of(log > 0, logit > 0, lower, upper)
-    before = [_before(one.rest) for one in problem.experiments]
-    formulas, (formula_of, steady_formula_of) = _formulas(
-        model.states, order, model.covariates, initial, before
+    rests = _chains([one.rest for one in problem.experiments])
+    before = [[_before(rest) for rest in level] for level in rests]
+    formulas, (formula_of, *steady_formulas) = _formulas(
+        model.states, order, model.covariates, initial, *before
     )
+    earlier = None
+    for rest, one, steady_formula in reversed(list(zip(rests, before, steady_formulas, strict=True))):
+        earlier = _steady_starts(problem, rest, _known(model.states, one), steady_formula, earlier)
     known = [list(covariates_of(model, one).values()) for one in problem.experiments]
     dosed = _dosed_at_start(model.states, problem.experiments)
     return UnknownsLayout(
@@ -362,7 +368,7 @@ def layout_of(problem: Problem) -> UnknownsLayout:
         start=scales.internal(start),
         formulas=formulas,
         formula_of=formula_of,
-        steady_starts=_steady_starts(problem, _known(model.states, before), steady_formula_of),
+        steady_starts=earlier,
         covariates=np.array(known, float).reshape(rows, -1),
         dosed=dosed if dosed.any() else None,
     )
@@ -398,15 +404,40 @@ def _before(rest: Rest | None) -> dict[str, float | sympy.Expr]:
     return {name: parse(spec) if isinstance(spec, str) else spec for name, spec in specs.items()}
 
 
-def _steady_starts(problem: Problem, known: np.ndarray, formula_of: np.ndarray) -> SteadyStarts | None:
+def _chains(rests: list[Rest | None]) -> list[list[Rest | None]]:
+    """The steady states just before the experiments, those before these, and so on; none where there are none."""
+    found = []
+    while any(one is not None for one in rests):
+        found.append(rests)
+        rests = [None if one is None else one.after for one in rests]
+    return found
+
+
+def _steady_starts(
+    problem: Problem,
+    rests: list[Rest | None],
+    known: np.ndarray,
+    formula_of: np.ndarray,
+    earlier: SteadyStarts | None,
+) -> SteadyStarts:
+    """The steady states of one level of the chains; `earlier`: those before them."""
     model, experiments = problem.model, problem.experiments
-    if all(one.rest is None for one in experiments):
-        return None
     inputs = [
-        [0.0 if one.rest is None else one.rest.value_of(n, covariates_of(model, one)) for n in model.inputs]
-        for one in experiments
+        [0.0 if rest is None else rest.value_of(n, covariates_of(model, one)) for n in model.inputs]
+        for rest, one in zip(rests, experiments, strict=True)
     ]
-    kept = [[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]
+    # a steady state is asked for by the experiment, or by the steady state after it
+    later = [
+        None if one.rest is rest else next(r for r in _after(one.rest) if r.after is rest)
+        for rest, one in zip(rests, experiments, strict=True)
+    ]
+    kept = [
+        [
+            rest is not None and (isinstance(first[n], Rest) if after is None else n not in after.initial)
+            for n in model.states
+        ]
+        for rest, after, first in zip(rests, later, problem.initial_by_experiment, strict=True)
+    ]
     return SteadyStarts(
         rhs=model.rhs,
         times=np.array([one.t0 for one in experiments]),
@@ -414,8 +445,16 @@ def _steady_starts(problem: Problem, known: np.ndarray, formula_of: np.ndarray) 
         known=known,
         formula_of=formula_of,
         kept=np.array(kept),
-        regimens=tuple(_regimen(one.rest) for one in experiments),
+        regimens=tuple(map(_regimen, rests)),
+        earlier=earlier,
     )
+
+
+def _after(rest: Rest | None) -> Iterator[Rest]:
+    """A steady state and those before it."""
+    while rest is not None:
+        yield rest
+        rest = rest.after
 
 
 def _regimen(rest: Rest | None) -> Regimen | None:

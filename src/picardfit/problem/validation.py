@@ -106,8 +106,10 @@ def _check_names(model: Model, one: Experiment, trials: Sequence[str]) -> None:
 
 def _check_unit(model: Model, one: Experiment) -> None:
     """InputError where dates count in another unit than the model's time."""
+    if one.calendar is None:
+        return
     unit = model.unit("t")
-    if one.calendar is not None and unit and known_unit(unit) != one.calendar.unit:
+    if unit and known_unit(unit) != one.calendar.unit:
         code, key = "problem.unit_of_dates", ("units", "t")
         raise InputError(code, unit, key=key, experiment=one.name, unit=one.calendar.unit)
 
@@ -115,7 +117,9 @@ def _check_unit(model: Model, one: Experiment) -> None:
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
     for name in rest.initial:
         _check_state(model, name, f"initial of the steady state before `{one.name}`")
-    for name in model.states if rest.every is None else ():
+    if rest.after is not None:
+        _check_rest(model, one, rest.after)
+    for name in model.states if rest.every is None and rest.after is None else ():
         if name not in rest.initial:
             raise InputError("problem.rest_without_state", name, experiment=one.name)
     for name in model.signals:

@@ -17,6 +17,7 @@ from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, attempt, single_threaded
 from picardfit.problem.problem import Start
 from picardfit.search.certifying import certify_outcome
+from picardfit.search.exchange import exchanged_start, has_hidden_rates
 from picardfit.search.nonfinite_start import never_finite
 from picardfit.search.policy import Action, Evidence, Next, SearchFacts, SearchPolicy, decide
 from picardfit.search.rescue.relay import Candidates, find_candidates, polished
@@ -32,6 +33,7 @@ from picardfit.search.searches import (
     encoded,
     ending_of,
     interrupted_at,
+    outcome_after,
     outcome_of,
     parts_of,
     path_of,
@@ -84,6 +86,8 @@ class _Driver:
             self.policy = replace(self.policy, most=1)
         elif request.starts > 1:
             self.policy = replace(self.policy, most=request.starts)
+        if request.problem.timed is not None:  # candidates are simulated without events
+            self.policy = replace(self.policy, rescue=None)
         self.endings: dict[int, Ending] = dict(before.endings) if before else {}
         self.failures: dict[int, Notice] = dict(before.failures) if before else {}
         self.interrupted = bool(before and before.interrupted)
@@ -92,7 +96,7 @@ class _Driver:
         self.spent: dict[int, float] = {}  # work of searches that wait
         self.simulated: dict[tuple[int, float], float] = {}  # (search, work) -> what its unknowns are worth
         self.grouped: dict[int, int] = {}  # search -> number of its optimum
-        self.carried, self.rescues = 0, 0
+        self.carried, self.rescues, self.exchanged = 0, 0, False
         self.candidates: dict[int, np.ndarray] = {}  # search -> the simulated candidate from which it begins
         self.finalists = np.zeros((0, *request.given.shape))  # all of them, the best first
         self.vicinities: dict[int, Vicinity] = {}  # search -> that of the optimum it found
@@ -116,6 +120,10 @@ class _Driver:
             self._search(action.index, action.work)
         elif action.what is Next.CERTIFY:
             self._checked(self.best())
+        elif action.what is Next.EXCHANGE:
+            self.exchanged = True
+            index = self._next_index()
+            self._add(index, lambda: self._exchange(index, action.work))
         elif action.what is Next.CARRY_ON:
             self.carried += 1
             index = self._next_index()
@@ -149,6 +157,8 @@ class _Driver:
             contradicted=bool(optima) and self._contradicted(best),
             plateau=bool(optima) and self._is_on_plateau(best),
             at_bound=bool(optima) and self._touches_bound(best),
+            hidden=bool(optima) and self._hides_rates(best),
+            exchanged=self.exchanged or len({o for k, o in optima.items() if ranks[k] == 0}) > 1,
             rescues=self.rescues,
             candidates=tuple(self.candidates),
             asked=self.request.starts > 1,
@@ -273,6 +283,13 @@ class _Driver:
         layout, unknowns = self.request.problem.layout, self.endings[best].unknowns
         return unknowns is not None and bool((layout.at_bounds(unknowns) & layout.exists).any())
 
+    def _hides_rates(self, best: int) -> bool:
+        """Whether other rates may fit as well, which is asked where another search may follow."""
+        if self.policy.most == 1 or self.request.starts > 1 or self.exchanged:
+            return False
+        found = path_of(self.request, self.endings[best])
+        return found is not None and has_hidden_rates(found)
+
     @property
     def hopeless(self) -> bool:
         """Whether no path could be found because the equations are infinite whatever the unknowns are."""
@@ -312,7 +329,7 @@ class _Driver:
         elif ran.status is None and len(ran.trace) < request.method.max_iterations:
             self.waiting[index], self.spent[index] = ran, ran.work
         else:
-            self._end(index, ending_of(ran.outcome(request.method)))
+            self._end(index, ending_of(outcome_after(request, ran)))
             self._write(index)
 
     def _news(self, index: int, candidates: bool = False) -> News:
@@ -381,11 +398,23 @@ class _Driver:
         """A search on the simulated path of these unknowns."""
         return search_along(self.request, unknowns, self._news(index), self._has_arrived)
 
+    def _exchange(self, index: int, work: float) -> Ending | None:
+        """A search from where fast and slow states of the best optimum have changed places; None without a start."""
+        request, best = self.request, path_of(self.request, self.endings[self.best()])
+        start = None if best is None else exchanged_start(best, request.seed)
+        if start is None:
+            return None
+        begun = begin(request, start)
+        ran = iterate(request.method, begun, self._news(index), work * self.unit, self._has_arrived)
+        return ending_of(replace(ran, status=ran.status or Status.SET_ASIDE).outcome(request.method))
+
     def _carry_on(self, source: int, index: int) -> Ending | None:
         """A search from a point that is better than the best optimum: downhill by shooting, then along its path."""
         unknowns = self._unknowns(source)
         if unknowns is None:
             return None
+        if self.request.problem.timed is not None:
+            return self._search_along(index, unknowns)
         shot = polished(self.request.problem, unknowns[None], self.policy.rescue or Rescue())
         return self._search_along(index, shot.many_unknowns[0] if len(shot.values) else unknowns)
 

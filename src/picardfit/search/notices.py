@@ -17,6 +17,7 @@ from picardfit.evidence.certificate import (
     misfit,
     path_rows,
 )
+from picardfit.evidence.event_sides import samples_beside_events
 from picardfit.evidence.input_check import input_errors
 from picardfit.evidence.optima import SameOptimum, SearchSummary
 from picardfit.model.increments import increment_columns
@@ -56,6 +57,7 @@ def all_notices(
         *(() if status.success else islice(jumps_in_states(problem), 1)),
         *falling_increments(request, status.success, solution),
         *problem_notices(problem),
+        *event_notices(request, solution),
         *function_inputs(problem, solution),
         *determination_notices(problem, status, certificate),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
@@ -72,8 +74,10 @@ def jumps_in_states(problem: Problem) -> Iterator[Notice]:
 
 
 def switching_parameters(problem: Problem) -> list[str]:
-    """Free parameters that only decide when something switches: the loss has no slope in them."""
-    return [name for name in problem.model.switching_parameters if problem.parameters[name].fixed is None]
+    """Free parameters that only decide when a condition on states switches: the loss has no slope in them."""
+    switching = problem.model.switching_parameters
+    moved = set() if problem.timed is None or not switching else problem.timed.names
+    return [name for name in switching if problem.parameters[name].fixed is None and name not in moved]
 
 
 def nonfinite_formulas(request: Request, status: Status) -> Iterator[Notice]:
@@ -120,6 +124,29 @@ def problem_notices(problem: Problem) -> Iterator[Notice]:
         yield Notice("search.unused_parameter", name, {"helper": helper})
     for experiment, name in problem.unmeasured:
         yield Notice("search.never_measured", name, {"experiment": experiment})
+
+
+def event_notices(request: Request, solution: Solution | None) -> Iterator[Notice]:
+    """Events that never happen, and experiments whose events changed in number or order during the search."""
+    problem = request.problem
+    if problem.timed is None or solution is None:
+        return
+    found = solution.system.mesh.schedule
+    fired = {event for own in found for one in own for event in one.events}
+    for k, event in enumerate(problem.model.events):
+        if k not in fired:
+            yield Notice("search.event_never", event.condition)
+    with np.errstate(all="ignore"):
+        beside = samples_beside_events(solution) or []
+        first = make_start(problem, request.given).schedule
+    for e, sample, happening in beside:
+        time = float(problem.experiments[e].times[sample])
+        event = problem.timed.simulated.events[found[e][happening].events[0]]
+        yield Notice("search.event_side", event.condition, {"experiment": problem.names[e], "time": time})
+    for name, begun, ended in zip(problem.names, first, found, strict=True):
+        before, after = ([one.events for one in own if one.events] for own in (begun, ended))
+        if before != after:
+            yield Notice("search.event_order", name, {"before": len(before), "after": len(after)})
 
 
 def early_initial_time(problem: Problem) -> Iterator[Notice]:

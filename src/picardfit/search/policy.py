@@ -4,7 +4,8 @@ One rule makes a fit trusted: two searches that began at different values and to
 optimum found so far, the data determine a parameter there, and its certificate holds. One more must agree for each
 reason to doubt: every other optimum that was seen, an optimum that touches a bound, residuals that contradict a known
 noise level. Until then the fit searches on, within a budget; then it simulates many candidates side by side, and
-searches from the best of these.
+searches from the best of these. Where the data hide states, one more search begins where fast and slow states of the
+optimum have changed places (exchange.py): it finds the other of two explanations that fit equally well.
 `decide` is a pure function of the evidence; driver.py executes what it says. How many iterations or seconds a search
 took is no evidence of anything and is not part of `Evidence`; work only limits how long a fit continues.
 """
@@ -31,9 +32,7 @@ class SearchPolicy:
 
     agree: int = 2  # searches that must end in the best optimum
     doubt: int = 1  # how many more for each reason to doubt it (see above): docs/decisions/017
-    most: int = (
-        8  # searches at most, besides those from simulated candidates; 1 makes a fit exactly one search
-    )
+    most: int = 8  # searches at most, besides those from candidates or exchanged rates; 1: exactly one
     effort: float = 5.0  # work in units of the quickest search that converged, after which no slice begins
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
@@ -69,6 +68,7 @@ class Next(Enum):
 
     SEARCH = auto()  # begin a search, or continue one that waits
     CERTIFY = auto()  # check the best optimum by an independent integration
+    EXCHANGE = auto()  # search from where fast and slow states of the best optimum have changed places
     CARRY_ON = auto()  # continue from a point that is better than every optimum, until it is one
     RESCUE = auto()  # simulate candidates, from which further searches begin
     STOP = auto()
@@ -105,6 +105,8 @@ class Evidence:
     contradicted: bool = False  # whether residuals at the best optimum contradict a known noise level
     plateau: bool = False  # whether the data determine no parameter there, so that agreement says nothing
     at_bound: bool = False  # whether the best optimum touches a bound
+    hidden: bool = False  # whether the data hide states, so that rates may be exchanged unseen
+    exchanged: bool = False  # whether a search has begun at exchanged rates
     rescues: int = 0  # how often candidates have been simulated
     candidates: tuple[int, ...] = ()  # searches that may begin from them, the best first
     asked: bool = False  # whether the user asked for a number of searches, all of which have been made
@@ -126,7 +128,7 @@ def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
             return action
         if _may_rescue(evidence, policy):
             return Action(Next.RESCUE)
-    return _conclude(evidence)
+    return _conclude(evidence, policy)
 
 
 def _trusted(evidence: Evidence, policy: SearchPolicy) -> bool:
@@ -156,8 +158,10 @@ def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:
     return not evidence.rescues
 
 
-def _conclude(evidence: Evidence) -> Action:
-    """When there is nothing more to search: a point below the best optimum becomes one, and that is checked."""
+def _conclude(evidence: Evidence, policy: SearchPolicy) -> Action:
+    """When no search need agree any more: other rates are tried, a point below becomes an optimum, that is checked."""
+    if evidence.hidden and not evidence.exchanged and _trusted(evidence, policy):
+        return Action(Next.EXCHANGE, work=_fair_share(evidence, policy))
     if all(one.optimum is None for one in evidence.searches.values()):
         return Action(Next.STOP)
     point = evidence.better_point
@@ -187,4 +191,10 @@ def _search(evidence: Evidence, policy: SearchPolicy) -> Action | None:
     if not waiting or spent >= budget or (not converged and failed >= policy.failures):
         return None
     index = min(waiting, key=lambda k: (waiting[k], k))
-    return Action(Next.SEARCH, index, max(2 * waiting[index], 2 * min(converged, default=0.0), policy.slice))
+    return Action(Next.SEARCH, index, max(2 * waiting[index], _fair_share(evidence, policy)))
+
+
+def _fair_share(evidence: Evidence, policy: SearchPolicy) -> float:
+    """The work after which a search waits for others: a slice, or twice what the quickest one needed."""
+    converged = [one.work for one in evidence.searches.values() if one.optimum is not None]
+    return max(2 * min(converged, default=0.0), policy.slice)

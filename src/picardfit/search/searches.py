@@ -18,6 +18,7 @@ from picardfit.parallel.progress import Bar
 from picardfit.problem.json_values import Record, array, get, get_optional, number, plain
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.serialisation import digest, problem_digest
+from picardfit.search.event_revision import revised, start_along
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
@@ -146,7 +147,7 @@ def search(request: Request, task: Task, progress: Callable[[Progress], None] | 
     begun = begin(request, start_at(request, task))
     with np.errstate(all="ignore"):  # what is not finite becomes a rejected step or a status
         ended = iterate(request.method, begun, reporter(request, task[0], progress))
-        ending = ending_of(ended.outcome(request.method))
+        ending = ending_of(outcome_after(request, ended))
     if ending.status is Status.INTERRUPTED:
         raise Interrupted((task[0], ending))
     return ending
@@ -163,6 +164,8 @@ def search_along(
 ) -> Ending | None:
     """A search that begins on the simulated path of these unknowns, never worse than it; None without a path."""
     method, problem = exact_method(request), request.problem
+    if problem.timed is not None:
+        return _along_events(request, unknowns, news)
     path = along(problem, unknowns, method.nodes, method.resolution)
     if path is None:
         return None
@@ -175,6 +178,16 @@ def search_along(
     if ending.unknowns is not None and value_at(problem, ending.unknowns) <= value:
         return ending
     return replace(ending, value=value, unknowns=unknowns, solution=path)
+
+
+def _along_events(request: Request, unknowns: np.ndarray, news: News) -> Ending | None:
+    """A search that begins on the simulated path of these unknowns and its events; None without a path."""
+    start = start_along(request.problem, unknowns)
+    if start is None:
+        return None
+    with np.errstate(all="ignore"):
+        begun = request.method.init(request.problem, start)
+        return ending_of(outcome_after(request, iterate(request.method, Run(begun, begun.status), news)))
 
 
 def interrupted_at(request: Request, unknowns: np.ndarray) -> Ending | None:
@@ -228,6 +241,14 @@ def reporter(
             progress(Progress(index, request.starts, iteration, loss, jump, stage, done, candidates))
 
     return news
+
+
+def outcome_after(request: Request, ended: Run) -> Outcome:
+    """The outcome of a run that has ended; where there are events, of searches with those of its simulation."""
+    outcome = ended.outcome(request.method)
+    if request.problem.timed is None or outcome.status is Status.INTERRUPTED:
+        return outcome
+    return revised(request.method, request.problem, outcome)
 
 
 def ending_of(outcome: Outcome) -> Ending:

@@ -5,7 +5,7 @@ Numbers keep all their digits. What is read back is checked: arrays must have th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
 from picardfit.errors import InputError
 from picardfit.problem.json_values import Record, array, entries, get
-from picardfit.problem.problem import Problem
+from picardfit.problem.problem import Problem, Schedule, Scheduled
 from picardfit.solvers.loop import Solution
 
 
@@ -38,13 +38,22 @@ def solution_record(solution: Solution) -> Record:
     arrays = {key: getattr(solution, key) for key in ("unknowns", "states", "path", "jumps")}
     if not all(np.isfinite(values).all() for values in arrays.values()):
         raise InputError("search.path_not_finite")
-    return {"nodes": mesh.rule.nodes, "knots": mesh.knots, **arrays}
+    record: Record = {"nodes": mesh.rule.nodes, "knots": mesh.knots, **arrays}
+    if solution.system.problem.timed is not None:
+        record["lengths"] = mesh.length
+        record["schedule"] = [
+            [[one.knot, list(one.events), one.at, one.before] for one in own] for own in mesh.schedule
+        ]
+    return record
 
 
 def solution_of(problem: Problem, record: Record, limits: Limits = Limits()) -> Solution:
     """The solution that a record describes."""
     nodes = array(get(record, "nodes"), (None,), "nodes")
     mesh = Mesh(_rule(nodes, limits), _knots(problem, record, limits))
+    if problem.timed is not None:
+        lengths = array(get(record, "lengths"), (len(mesh),), "lengths")
+        mesh = replace(mesh, schedule=_schedule(problem, get(record, "schedule")), lengths=lengths)
     states, segments = len(problem.solved_model.states), len(mesh)
     shapes = {
         "unknowns": (len(problem.experiments), problem.layout.width),
@@ -55,7 +64,34 @@ def solution_of(problem: Problem, record: Record, limits: Limits = Limits()) -> 
     arrays = {key: array(get(record, key), shape, key) for key, shape in shapes.items()}
     if not all(np.isfinite(values).all() for values in arrays.values()):
         raise InputError("search.saved_not_finite")
+    if problem.timed is not None:
+        mesh = replace(mesh, clock=arrays["states"][:, -1])
     return Solution(Discretisation(problem, mesh), **arrays)
+
+
+def _schedule(problem: Problem, content: object) -> Schedule:
+    """What happens when, of each experiment; InputError where a record does not say that."""
+    assert problem.timed is not None
+    events = len(problem.timed.fitted.events)
+    try:
+        found = tuple(
+            tuple(
+                Scheduled(
+                    float(knot),
+                    tuple(int(k) for k in fired),
+                    None if at is None else float(at),
+                    int(before),
+                )
+                for knot, fired, at, before in own
+            )
+            for own in content  # type: ignore[attr-defined]
+        )
+    except (TypeError, ValueError):
+        raise InputError("search.saved_schedule") from None
+    known = all(0 <= k < events for own in found for one in own for k in one.events)
+    if len(found) != len(problem.experiments) or not known:
+        raise InputError("search.saved_schedule")
+    return found
 
 
 def trace_of(values: object) -> np.ndarray:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.formulas.algebra import symbol
+from picardfit.model.prior_terms import quantile_of_value
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
+from picardfit.search.event_starts import event_start
 from picardfit.search.hidden_states import follow_hidden
 from picardfit.search.integral_matching import match_parameters
 from picardfit.search.start_grids import interpolated, largest_given, start_grids
@@ -98,13 +100,28 @@ def open_values(
     settings: StartSettings = StartSettings(),
 ) -> np.ndarray:
     """Middle of the bounds, or `part` of the way between them; `around` (internal, or NaN) replaces missing bounds."""
-    layout = problem.layout
+    layout, drawn = problem.layout, part
     low, high = search_box(layout, around, settings)
     part = np.full(low.shape, settings.near_middle) if part is None else part
     wide = ~layout.scales.curved & (low > 0) & (high > settings.wide * low)
     with np.errstate(invalid="ignore", divide="ignore"):
         geometric = low * (high / low) ** part
     values: np.ndarray = np.where(wide, geometric, layout.scales.between(low, high, part))
+    return values if drawn is None else _from_distributions(problem, values, drawn)
+
+
+def _from_distributions(problem: Problem, values: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """The values (internal), those with a distribution of their own drawn from it: `part` of it lies below them."""
+    layout = problem.layout
+    for c in range(layout.local, layout.width):
+        prior = problem.parameters[
+            layout.names[layout.column_parameters[c - len(layout.initial_states)]]
+        ].drawn
+        if prior is not None:
+            scale, low, high = layout.scales[0, c], layout.lower[0, c], layout.upper[0, c]
+            ends = float(scale.natural(low)), float(scale.natural(high))
+            one = quantile_of_value(prior, ends[0], ends[1], part[0, c])
+            values[:, c] = np.clip(scale.internal(one), low, high)
     return values
 
 
@@ -161,6 +178,8 @@ def _with_states(
     measured = _measured_states(problem, unknowns, settings)
     typical = _typical_size(measured)
     unknowns = _initial_from_data(problem, unknowns, pinned, measured, typical, settings, not matched)
+    if problem.timed is not None:
+        return event_start(problem, unknowns, measured, ~pinned & matched)
     grids = start_grids(problem, settings.steps)
     known = np.zeros((len(grids), len(problem.solved_model.states)), bool)
     for e, tables in enumerate(measured):

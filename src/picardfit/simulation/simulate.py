@@ -17,6 +17,7 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import number_array
 from picardfit.model.scatter import Scatter, bind
+from picardfit.simulation.event_location import integrate
 from picardfit.simulation.nonfinite import nonfinite_in_run
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
@@ -83,6 +84,10 @@ def simulate(
 
 def _no_solution(model: Model, run: Run) -> InputError:
     """Why a run has no solution up to its last time."""
+    trouble = integrate(model, run).trouble if model.events else None
+    if trouble is not None:
+        event = model.events[trouble.event].condition
+        return InputError(trouble.code, event, key=("equations",), time=trouble.time)
     reached = last_time(model, run)
     found = nonfinite_in_run(model, run, reached)
     if found is not None:

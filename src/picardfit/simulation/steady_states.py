@@ -2,7 +2,8 @@
 
 The system is integrated until it hardly moves; Newton's method then solves f(x, p) = 0 together with the conservation
 laws L (x - x0) = 0, where the rows of L span all vectors with L f = 0 at every x. Implicit differentiation of these
-equations gives the derivatives. Explicit time dependence is frozen at t.
+equations gives the derivatives. Explicit time dependence is frozen at t. Where these equations do not determine the
+rest, because it depends on the way to it, it is the integrated state when that no longer moves (followed_rest.py).
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.simulation.followed_rest import derivatives_along
 
 Floats = tuple[float, ...]
 
@@ -30,6 +32,9 @@ class SteadySearch:
     growth: float = 4.0  # length of a window over that of the window before
     still: float = 1e-3  # change of the states in a window, relative to their size, below which Newton starts
     near: float = 0.05  # how far from the integrated solution, relative to its size, the steady state may lie
+    settled: float = (
+        1e-11  # change in a window, relative to the size, of a state that rests without Newton's help
+    )
     converged: float = 1e-13  # Newton step relative to the size of the states, close to rounding
     steps: int = 30  # of Newton's method
     unstable: float = 1e-6  # growth rate of a perturbation relative to the fastest rate; rounding gives less
@@ -81,7 +86,7 @@ def remembered(
 
 
 def end_of_integration(
-    slope: Callable[[float, np.ndarray], np.ndarray],
+    slope: Callable[[float, np.ndarray], np.ndarray | list[float]],
     x: np.ndarray,
     length: float,
     accuracy: Mapping[str, object],
@@ -119,18 +124,26 @@ def _settle(
     window = 1.0 / rate if rate > 0 else 1.0
     size = np.maximum(np.abs(x), settings.least * max(largest, fastest * window, TINY))
     if not slope.any():
-        return system.steady(x, size)
+        return system.steady(x, size) or system.followed(x, size, window * settings.growth**settings.windows)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for _ in range(settings.windows):
-            moved = system.integrated(x, window, size)
-            if moved is None:
-                return None
-            size = np.maximum(size, np.abs(moved))
-            change = np.abs(moved - x)
-            x, window = moved, window * settings.growth
-            if (change <= settings.still * size).all() and (found := system.newton(x, size)) is not None:
-                return system.steady(found, size)
+        return _approached(system, x, size, window)
+
+
+def _approached(system: _Frozen, x: np.ndarray, size: np.ndarray, window: float) -> Steady | None:
+    """The steady state that the integrated solution comes near to, window by window."""
+    settings, elapsed = system.settings, 0.0
+    for _ in range(settings.windows):
+        moved = system.integrated(x, window, size)
+        if moved is None:
+            return None
+        size = np.maximum(size, np.abs(moved))
+        change = np.abs(moved - x)
+        x, elapsed, window = moved, elapsed + window, window * settings.growth
+        if (change <= settings.still * size).all() and (found := system.newton(x, size)) is not None:
+            return system.steady(found, size)
+        if (change <= settings.settled * size).all():
+            return system.followed(x, size, elapsed)
     return None
 
 
@@ -148,15 +161,19 @@ class _Frozen:
     def slope(self, x: np.ndarray) -> np.ndarray:
         return self.rhs.value(self.t, x, self.p, self.u)
 
+    @cached_property
+    def _fixed(self) -> tuple[list[float], list[float]]:
+        return self.p.tolist(), self.u.tolist()
+
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        return self.rhs.linearise(self.t, x, self.p, self.u)[1]
+        return self.rhs.jacobian_at_point(self.t, x.tolist(), *self._fixed)
 
     def integrated(self, x: np.ndarray, window: float, size: np.ndarray) -> np.ndarray | None:
         """The states after a window of time, or None if there is no solution."""
-        ours = self.settings
+        ours, at_point, t, (p, u) = self.settings, self.rhs.at_point, self.t, self._fixed
         accuracy = {"rtol": ours.rtol, "atol": ours.atol * size, "mxstep": ours.integrator_steps}
         return end_of_integration(
-            lambda _, x: self.slope(x), x, window, accuracy, lambda _, x: self.jacobian(x)
+            lambda _, x: at_point(t, x.tolist(), p, u), x, window, accuracy, lambda _, x: self.jacobian(x)
         )
 
     def laws(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -173,6 +190,18 @@ class _Frozen:
         _, singular, basis = np.linalg.svd(field, full_matrices=True)
         rank = int(np.sum(singular > ours.conserved * singular.max(initial=TINY)))
         return basis[rank:], basis[:rank], points
+
+    def _mixed_slopes(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(states, parameters): the weighted sum of the derivatives by parameters at points (k, states)."""
+        if not isinstance(self.rhs, BatchedMap):
+            by_params = self.rhs.linearise(self.t, points, self.p, self.u)[2]
+            return np.einsum("k,ksp->sp", weights, by_params)
+        mixed = np.zeros((len(self.start), len(self.p)))
+        entries = np.array(list(self.rhs.jacobian[1]), int).reshape(-1, 2)
+        mixed[entries[:, 0], entries[:, 1]] = (
+            self.rhs.derivatives(self.t, points, self.p, self.u)[1] @ weights
+        )
+        return mixed
 
     def newton(self, x: np.ndarray, size: np.ndarray) -> np.ndarray | None:
         """The stable steady state next to x, or None."""
@@ -196,15 +225,20 @@ class _Frozen:
         stable = len(rates) == 0 or rates.real.max() <= self.settings.unstable * np.abs(rates).max()
         return x if stable else None
 
+    def followed(self, x: np.ndarray, size: np.ndarray, length: float) -> Steady | None:
+        """The point, with its derivatives along the way to it, which takes this long."""
+        found = derivatives_along(self.rhs, (self.t, self.start, self.p, self.u), length, size)
+        return None if found is None else Steady(x, found[1], found[0])
+
     def steady(self, x: np.ndarray, size: np.ndarray) -> Steady | None:
         """The point with its derivatives, from others f = 0 and L (x - x0) = 0 (L may depend on the parameters)."""
         laws, others, points = self.laws(size)
         _, jacobian, by_params = self.rhs.linearise(self.t, x, self.p, self.u)
         matrix = np.concatenate([others @ (jacobian / size[:, None] * size), laws])
-        # L f = 0 at all points: dL f = -L df, so that dL (x - x0) = -L df y with f y = x - x0
-        field, _, field_params = self.rhs.linearise(self.t, points, self.p, self.u)
-        y = np.linalg.lstsq((field / size).T, (x - self.start) / size, rcond=None)[0]
-        turned = laws @ np.einsum("k,ksp->sp", y, field_params / size[:, None])
+        turned = np.zeros((0, len(self.p)))
+        if len(laws):  # L f = 0 at all points: dL f = -L df, so that dL (x - x0) = -L df y with f y = x - x0
+            y = np.linalg.lstsq((self.slope(points) / size).T, (x - self.start) / size, rcond=None)[0]
+            turned = laws @ (self._mixed_slopes(points, y) / size[:, None])
         right = np.concatenate([-others @ (by_params / size[:, None]), turned])
         start = np.concatenate([np.zeros_like(others), laws]) / size
         solved = _solve(matrix, np.concatenate([right, start], axis=1))

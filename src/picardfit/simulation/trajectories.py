@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.doses import Jumps
 from picardfit.model.increments import differenced
-from picardfit.model.inputs import Input, Table, constant_between_breaks, values_at
+from picardfit.model.inputs import Input, Table, values_at
 from picardfit.model.model import Model
+from picardfit.simulation.event_location import integrate
+from picardfit.simulation.pieces import Piece, piece_of
 
 _ONE_AT_A_TIME = Lock()  # older versions of LSODA share their state between threads
 
@@ -58,13 +62,20 @@ class Tolerance:
     )
     least: float = 1e-12  # smallest size of a component, as a fraction of the largest
     search: float = 1e-8  # relative tolerance when only the time that a run reaches is wanted
+    rounding: tuple[float, ...] = (
+        4e-3,
+        0.4,
+    )  # of the noise that rounding may cause at most (`rounding`): least
+    # absolute tolerances of further attempts; a step sees only the noise of its own length
 
 
 @dataclass(frozen=True)
 class Integration:
     """Settings of the independent integration."""
 
-    smallest_stack: int = 4  # fewer runs are faster one by one
+    smallest_stack: int = 20  # fewer runs are faster one by one (docs/decisions/023-likelihoods.md)
+    stack_per_state: float = 1.0  # more runs that a stack needs for each state of the model
+    most_states: int = 40  # of models whose runs are stacked: beyond, the band of a stack is too wide
     fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
     largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
     budget: Budget = Budget()
@@ -116,6 +127,9 @@ def trajectories(
     `atol` (states,) is absolute; by default it is 1e-4 times the relative tolerance times the first size of each
     component: its initial value, or, if that is 0, what it grows to while the others change by one percent.
     """
+    runs = [_with_switches(model, run) for run in runs]
+    if model.events:
+        return [integrate(model, run, rtol).states for run in runs]
     answers: list[np.ndarray | None] = [None] * len(runs)
     together: dict[int, list[int]] = defaultdict(list)
     for k, run in enumerate(runs):
@@ -136,8 +150,16 @@ def trajectories(
     return answers
 
 
+def _with_switches(model: Model, run: Run) -> Run:
+    """The run with breaks where its own parameters switch the right-hand side."""
+    times = model.switch_times(run.params)
+    return replace(run, breaks=(*run.breaks, *times)) if times else run
+
+
 def last_time(model: Model, run: Run, settings: Integration = Integration()) -> float:
     """The time that the integration of a run reaches: its last time, or about where it explodes."""
+    if model.events:
+        return integrate(model, run, settings.tolerance.search).reached
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         watchful = replace(settings, explosion=replace(settings.explosion, every=1))
@@ -165,7 +187,9 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
 def _stacked(
     model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
 ) -> list[np.ndarray | None]:
-    if len(runs) >= settings.smallest_stack:
+    states = len(model.states)
+    fewest = settings.smallest_stack + settings.stack_per_state * states
+    if len(runs) >= fewest and states <= settings.most_states:
         attempt = _Attempt(model, runs, rtol / settings.tolerance.margin, atol, settings)
         if attempt.lsoda():
             return list(attempt.found)
@@ -180,7 +204,14 @@ def _alone(
         return attempt.found[0]
     if attempt.exploded or not settings.fallback:
         return None
-    attempt = _Attempt(model, [run], rtol / settings.tolerance.radau_margin, atol, settings)
+    noise, used = attempt.rounding(), attempt.used
+    for least in settings.tolerance.rounding:
+        if not (least * noise > used).any():
+            continue  # the attempt would be the same
+        attempt = _Attempt(model, [run], rtol / settings.tolerance.margin, atol, settings, least * noise)
+        if attempt.lsoda():
+            return attempt.found[0]
+    attempt = _Attempt(model, [run], rtol / settings.tolerance.radau_margin, atol, settings, attempt.noise)
     return attempt.found[0] if attempt.radau() else None
 
 
@@ -188,95 +219,23 @@ class _Failure(Exception):
     """Stops an integrator from inside the right-hand side: too many evaluations, or an explosion."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """One piece of several runs on a common time tau; flat arrays are (runs * states,).
-
-    Several runs share tau from 0 to 1; for a single one tau is the time since the start of the piece.
-    """
-
-    model: Model
-    end: float  # tau, which begins at 0
-    start: np.ndarray  # (runs,): time where tau is 0
-    length: np.ndarray  # (runs, 1): time in a unit of tau
-    first: np.ndarray  # (runs,): times are clipped to [first, last], where the inputs do not jump
-    last: np.ndarray
-    params: np.ndarray  # (runs, parameters)
-    inputs: np.ndarray  # (runs, inputs): those that are constant in the piece
-    varying: tuple[tuple[Input, int, np.ndarray], ...]  # input, its column, the runs that have it
-
-    def function(self) -> Callable[[float, np.ndarray], np.ndarray | list[float]]:
-        """d flat / d tau as a function of tau and flat."""
-        if len(self.start) > 1:
-            return self._together
-        point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
-        first, last, varying = float(self.first[0]), float(self.last[0]), bool(self.varying)
-        origin = float(self.start[0])
-
-        def alone(tau: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
-            t = origin + tau
-            t = first if t < first else last if t > last else t
-            inputs = self._inputs(np.array([t]))[0].tolist() if varying else constant
-            return point(t, flat.tolist(), params, inputs)
-
-        return alone
-
-    def _together(self, tau: float, flat: np.ndarray) -> np.ndarray:
-        t = np.minimum(np.maximum(self.start + tau * self.length[:, 0], self.first), self.last)
-        x = flat.reshape(len(self.start), -1)
-        return (self.length * self.model.rhs.value(t, x, self.params, self._inputs(t))).ravel()
-
-    def jacobian(self, tau: float, flat: np.ndarray) -> np.ndarray:
-        """(states, states) of a piece of a single run."""
-        t = np.clip(self.start + tau, self.first, self.last)
-        return self.model.rhs.linearise(t[0], flat, self.params[0], self._inputs(t)[0])[1]
-
-    def _inputs(self, t: np.ndarray) -> np.ndarray:
-        if not self.varying:
-            return self.inputs
-        values = self.inputs.copy()
-        for source, column, rows in self.varying:
-            values[rows, column] = source.at(t[rows])
-        return values
-
-
-def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarray) -> _Piece:
-    # a few units in the last place inside, because break times are themselves rounded
-    inset = np.minimum(4 * np.spacing(np.maximum(np.abs(start), np.abs(stop))), (stop - start) / 4)
-    middle = (start + stop) / 2
-    inputs = np.zeros((len(runs), len(model.inputs)))
-    varying: dict[tuple[Input, int], list[int]] = defaultdict(list)
-    for column, name in enumerate(model.inputs):
-        for row, run in enumerate(runs):
-            source = run.inputs[name]
-            if constant_between_breaks(source):
-                inputs[row, column] = source.at(middle[row])
-            else:
-                varying[source, column].append(row)
-    alone = len(runs) == 1
-    return _Piece(
-        model=model,
-        end=float(stop[0] - start[0]) if alone else 1.0,
-        start=start,
-        length=np.ones((1, 1)) if alone else (stop - start)[:, None],
-        first=start + inset,
-        last=stop - inset,
-        params=np.array([run.params for run in runs], float).reshape(len(runs), -1),
-        inputs=inputs,
-        varying=tuple((source, column, np.array(rows)) for (source, column), rows in varying.items()),
-    )
-
-
 class _Attempt:
     """Runs with equally many pieces, integrated piece by piece with one method and one budget."""
 
     def __init__(
-        self, model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
+        self,
+        model: Model,
+        runs: list[Run],
+        rtol: float,
+        atol: np.ndarray | None,
+        settings: Integration,
+        noise: float | np.ndarray = 0.0,  # (states,): what no absolute tolerance may fall below
     ) -> None:
-        self.settings = settings
+        self.settings, self.noise = settings, noise
         self.runs, self.rtol, self.atol = runs, max(rtol, settings.tolerance.finest), atol
         self.edges = edges = np.array([run.edges for run in runs])  # (runs, pieces + 1)
-        self.pieces = [_piece(model, runs, edges[:, k], edges[:, k + 1]) for k in range(edges.shape[1] - 1)]
+        params, signals = [run.params for run in runs], [run.inputs for run in runs]
+        self.pieces = [piece_of(model, params, signals, *pair) for pair in pairwise(edges.T)]
         self.x = np.array([run.initial for run in runs], float)  # (runs, states)
         self.size = np.abs(self.x)  # (runs, states): the largest so far, at the ends of pieces
         self.found = [np.tile(x, (len(run.times), 1)) for x, run in zip(self.x, runs, strict=True)]
@@ -288,6 +247,8 @@ class _Attempt:
         self.budget = budget.attempt + budget.piece * len(self.pieces) + budget.sample * samples
         self.budget += budget.row * rows
         self.calls, self.exploded, self.reached = 0, False, runs[0].t0
+        self.used: float | np.ndarray = 0.0  # (runs * states,): the last absolute tolerance
+        self.seen: tuple[Piece, float, np.ndarray] | None = None  # where the right-hand side was last checked
 
     def lsoda(self) -> bool:
         """True if all runs were integrated to their ends."""
@@ -296,15 +257,14 @@ class _Attempt:
         width = self.x.shape[1]
         for k, piece in enumerate(self.pieces):
             grid, positions = self._samples(k)
-            options: dict[str, Any] = {
-                "rtol": self.rtol,
-                "atol": self._tolerance(piece),
-                "tcrit": [piece.end],
-            }
+            self.used = self._tolerance(piece)
+            options: dict[str, Any] = {"rtol": self.rtol, "atol": self.used, "tcrit": [piece.end]}
             if len(self.runs) == 1:
                 options["Dfun"] = piece.jacobian
-            else:  # runs do not act on each other: differences along a narrow band give the whole Jacobian
+            else:
                 options |= {"ml": width - 1, "mu": width - 1}
+                if isinstance(piece.model.rhs, BatchedMap):
+                    options["Dfun"] = piece.band
             options |= {"mxstep": self.settings.budget.attempt, "tfirst": True, "full_output": True}
             try:
                 with _ONE_AT_A_TIME:
@@ -364,7 +324,7 @@ class _Attempt:
             self.found[r][self.runs[r].times == end] = self.x[r]
         self.size = np.maximum(self.size, np.abs(self.x))
 
-    def _tolerance(self, piece: _Piece) -> np.ndarray:
+    def _tolerance(self, piece: Piece) -> np.ndarray:
         """(runs * states,): absolute tolerance in a piece that starts at the current states."""
         if self.atol is not None:
             return np.tile(self.atol, len(self.runs))
@@ -374,9 +334,24 @@ class _Attempt:
         size = np.where(self.size > 0, self.size, ours.growth * slope / np.maximum(speed, ours.growth))
         top = size.max(axis=1, keepdims=True)
         size = np.maximum(size, ours.least * np.minimum(np.where(top > 0, top, 1.0), self.told))
-        return ours.floor * self.rtol * np.nan_to_num(size, nan=1.0).ravel()
+        return np.maximum(ours.floor * self.rtol * np.nan_to_num(size, nan=1.0), self.noise).ravel()
 
-    def _watched(self, piece: _Piece):
+    def rounding(self) -> np.ndarray:
+        """(states,): how accurately floats determine each state of a single run, at worst, where it was last seen.
+
+        Rounding changes x_j by eps |x_j| and the slope of x_i by eps sum_j |f_ij x_j|, with f_ij = df_i/dx_j. Over the
+        time 1/|f_ii| in which x_i forgets, or over the whole run, that adds up to the noise. It is far below the
+        relative tolerance unless large flows cancel: the difference of two states of 1e9 is known to 1e-7.
+        """
+        if self.seen is None:
+            return np.zeros(self.x.shape[1])
+        piece, tau, x = self.seen
+        slopes = np.abs(piece.jacobian(tau, x))
+        forgetting = np.maximum(np.diagonal(slopes), 1 / (self.edges[0, -1] - self.edges[0, 0]))
+        noise = np.finfo(float).eps * (slopes @ np.maximum(self.size[0], np.abs(x)))
+        return np.nan_to_num(noise / forgetting, nan=0.0, posinf=0.0)
+
+    def _watched(self, piece: Piece):
         """The right-hand side, which raises _Failure if it is called too often or if a run explodes."""
         explosion = self.settings.explosion
         limit = explosion.growth * np.maximum(self.size.max(), 1.0)
@@ -393,6 +368,7 @@ class _Attempt:
             slope = function(tau, flat)
             if np.isfinite(slope).all():
                 self.reached = piece.start[0] + tau * piece.length[0, 0]
+                self.seen = piece, tau, np.array(flat)
             fast = (np.abs(flat) > limit) & ~(np.abs(slope) * span < rate * np.abs(flat))
             self.exploded = bool(fast.any())
             if self.exploded or self.calls > self.budget:

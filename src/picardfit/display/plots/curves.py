@@ -16,7 +16,6 @@ from picardfit.display.plots.marks import (
     draw_driving,
     driving_rows,
     event_times,
-    measured_of,
 )
 from picardfit.display.plots.style import (
     BLUE,
@@ -211,7 +210,7 @@ class Stack:
     def _draw_increments(self, panel: Axes, quantity: str) -> None:
         """The fitted increments at the times of their samples: between these they mean something else."""
         one, fit = self.one, self.fit
-        times = np.unique(one.times[np.isfinite(measured_of(fit.problem, one, quantity))])
+        times = one.count_times(quantity)
         along = on_axis(one, times, one.calendar)
         panel.plot(
             along, fit.predict(one.name, times)[quantity], linewidth=STYLE.curve, label="fit", color=BLUE

@@ -225,7 +225,7 @@ def _predictive(one: Posterior, _names: Sequence[str], _all_of_them: int) -> Pic
             np.concatenate([experiment.times, np.linspace(experiment.t0, experiment.times[-1], 60)])
         )
         if observable in problem.model.increments:
-            times = np.unique(experiment.times)
+            times = experiment.count_times(observable)
         curve = one.predict(experiment.name, times, most=200)[observable]
         wide = one.predict(experiment.name, times, most=200, noise=True)[observable]
         panel.fill_between(

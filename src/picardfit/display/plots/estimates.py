@@ -99,7 +99,8 @@ def plot_correlation(fit: Fit, path: str | Path | None = None, look: Look = SCRE
             _draw_correlation(panel, row, column, float(matrix[row, column]), numbers, look)
     panel.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal")
     names = list(distinct((labels[k] for k in chosen), STYLE.label).values())
-    panel.set_xticks(range(n), names, rotation=90, parse_math=False)
+    upright = max(map(len, names)) <= STYLE.beside
+    panel.set_xticks(range(n), names, rotation=0 if upright else 90, parse_math=False)
     panel.set_yticks(range(n), names, parse_math=False)
     full = Rectangle((0, 0), 1, 1, facecolor=BLUE, edgecolor=BLUE, label="positive")
     empty = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=ORANGE, label="negative")

@@ -54,10 +54,11 @@ def plot_overlay(
     )
     members = [problem.experiments[problem.names.index(name)] for name in names]
     measured = [n for n in problem.model.observables if any(n in one.observables for one in members)]
-    shown, looks = measured[: STYLE.quantities], experiment_looks(fit, names)
+    shown = measured[: STYLE.quantities]
     each = STYLE.panel_height if len(shown) == 1 else STYLE.flat[1]
     figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + each * len(shown), look)
     panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]
+    looks = experiment_looks(fit, names, figure)
     decades = calendar is None and all(spans_decades(one.times) for one in members)
     logarithmic = decades if look.log_x is None else look.log_x and calendar is None
     for panel, name in zip(panels, shown, strict=True):
@@ -95,8 +96,9 @@ def _draw(
     draw_data(panel, fit.problem, one, name, calendar, **dots)
     if fit.solution is None:
         return
-    times = np.unique(one.times[np.isfinite(data)])
-    if name not in fit.problem.model.increments:
+    if name in fit.problem.model.increments:
+        times = one.count_times(name)
+    else:
         points = int(np.clip(STYLE.all_points // count, STYLE.points[0] // 2, STYLE.points[1]))
         knots = fit.solution.system.mesh.knots[fit.problem.names.index(one.name)]
         times = grid(one, knots, panel.get_xscale() == "log", points)

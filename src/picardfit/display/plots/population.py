@@ -98,9 +98,8 @@ def _draw_individual(
         source = fit.typical_fit if typical else fit.individual_fit
         assert source.solution is not None
         knots = source.solution.system.mesh.knots[fit.problem.names.index(one.name)]
-        times = np.unique(one.times)
-        if name not in fit.problem.model.increments:
-            times = grid(one, knots, logarithmic, points)
+        counted = name in fit.problem.model.increments
+        times = one.count_times(name) if counted else grid(one, knots, logarithmic, points)
         values, style = source.predict(one.name, times)[name], {"linewidth": STYLE.curve, "label": words}
         panel.plot(on_axis(one, times, one.calendar), values, **style, **line)  # type: ignore[arg-type]
     if name in one.observables:

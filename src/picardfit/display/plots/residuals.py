@@ -21,10 +21,12 @@ from picardfit.display.plots.style import (
     SCREEN,
     STYLE,
     Look,
+    Picture,
     common_calendar,
     date_axis,
     figure_of,
     legend,
+    legend_letters,
     log_ticks,
     on_axis,
     spans_decades,
@@ -64,10 +66,11 @@ def plot_residuals(
     )
     members = [problem.experiments[problem.names.index(name)] for name in names]
     measured = [n for n in problem.model.observables if any(n in one.observables for one in members)]
-    shown, looks = measured[: STYLE.quantities], experiment_looks(fit, names)
+    shown = measured[: STYLE.quantities]
     tall = (2 if look.narrow else 1) * len(shown)
     figure = figure_of(STYLE.wide, STYLE.header + STYLE.heading + STYLE.flat[1] * tall, look)
     panels = figure.subplots(tall, 1 if look.narrow else 2, squeeze=False).reshape(-1, 2)
+    looks = experiment_looks(fit, names, figure)
     for (over_time, over_value), name in zip(panels, shown, strict=True):
         found = {one.name: residuals(fit, one, name, calendar) for one in members if name in one.observables}
         _draw_lines((over_time, over_value), found, standardised=problem.noise is not None)
@@ -88,6 +91,14 @@ def plot_residuals(
     return written(figure, path)
 
 
+def _fitted(fit: Fit, one: Experiment, observable: str, times: np.ndarray) -> np.ndarray:
+    """(times,): what the model says of an observable at times of its measurements."""
+    if observable not in fit.problem.model.increments:
+        return fit.predict(one.name, times)[observable]
+    every = one.count_times(observable)  # an increment is since the count before
+    return np.asarray(fit.predict(one.name, every)[observable][np.searchsorted(every, times)])
+
+
 def residuals(fit: Fit, one: Experiment, observable: str, calendar: Calendar | None) -> np.ndarray:
     """(3, samples): times on the axis, fitted values and residuals, where the observable was measured."""
     data = measured_of(fit.problem, one, observable)
@@ -97,13 +108,13 @@ def residuals(fit: Fit, one: Experiment, observable: str, calendar: Calendar | N
     if fit.solution is None:
         nothing = np.full(len(times), np.nan)
         return np.stack([along, nothing, nothing])
-    fitted = fit.predict(one.name, times)[observable]
+    fitted = _fitted(fit, one, observable, times)
     standard = fit.residuals[one.name][observable][there]
     return np.stack([along, fitted, data - fitted if fit.problem.noise is None else standard])
 
 
-def experiment_looks(fit: Fit, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Colour, shape and label of every experiment where several share a panel.
+def experiment_looks(fit: Fit, names: Iterable[str], figure: Picture) -> dict[str, dict[str, Any]]:
+    """Colour, shape and label of every experiment where several share a panel of a figure.
 
     Up to twelve have their own; of more only those that fit worst, and the others are small and grey.
     """
@@ -114,14 +125,14 @@ def experiment_looks(fit: Fit, names: Iterable[str]) -> dict[str, dict[str, Any]
         {"color": COLOURS[k % len(COLOURS)], "marker": marker, "line": LINES[k // len(COLOURS) % len(LINES)]}
         for k, marker in enumerate(MARKERS)
     ]
-    labels = distinct(names, STYLE.label)
     if len(names) <= len(shapes):
+        labels = distinct(names, legend_letters(names, figure))
         return {n: {**shape, "label": labels[n]} for n, shape in zip(names, shapes, strict=False)}
     sizes = misfits(fit)
     worst = sorted(names, key=lambda n: -np.nan_to_num(sizes[n], nan=-1.0))[: STYLE.worst]
-    looks = {
-        n: {**s, "label": f"{labels[n]} (misfit {sizes[n]:.2g})"} for n, s in zip(worst, shapes, strict=False)
-    }
+    words = {n: f" (misfit {sizes[n]:.2g})" for n in worst}
+    labels = distinct(worst, legend_letters(worst, figure, max(map(len, words.values()))))
+    looks = {n: {**s, "label": labels[n] + words[n]} for n, s in zip(worst, shapes, strict=False)}
     others = {"color": GREY, "marker": "o", "line": "-", "label": f"the {len(names) - len(worst)} others"}
     return looks | {name: others for name in names if name not in worst}
 

@@ -66,6 +66,8 @@ class PlotStyle:
     sheet: float = 12.0  # height that fills a sheet of paper when its width is filled
     header: float = 0.7  # height of a legend of one row above the panels
     legend_row: float = 0.19  # and of each further row
+    handle: float = 0.6  # width of an entry of a legend without its text
+    letter: float = 0.075  # and of a letter of it, about
     heading: float = 0.4  # height of the name of an experiment
     bar: float = 0.28  # height of a bar with its label
     square: float = 0.42  # side of a square in the picture of correlations
@@ -88,6 +90,7 @@ class PlotStyle:
     unknowns: int = 24  # in the picture of correlations
     numbers: int = 12  # unknowns up to which correlations are also written as numbers
     number: float = 0.55  # width of the picture for each unknown, labels included, that numbers need
+    beside: int = 3  # letters of names that fit beside each other under squares
     bars: int = 40  # unknowns in the picture of their errors
     profiles: int = 3  # beside each other
     optima: int = 4  # that get a shape of their own in the waterfall
@@ -289,7 +292,7 @@ def legend(figure: Picture, panels: Iterable[Axes], note: str, handles: Sequence
     size = figure.look.text + STYLE.legend_text - STYLE.text
     known = ["data", "fit", "fit of what was not measured"]
     order = [*(k for k in known if k in entries), *(k for k in entries if k not in known)]
-    columns = columns_of(order, figure.get_figwidth() * STYLE.text / figure.look.text)
+    columns = columns_of(order, _legend_width(figure))
     note = wrapped(note, figure)
     rows = ceil(len(order) / columns) + note.count("\n") + bool(note)
     if figure.look.size[1] is None and rows > 1:
@@ -335,7 +338,7 @@ def wrapped(text: str, figure: Picture) -> str:
 
 def columns_of(labels: Sequence[str], width: float) -> int:
     """How many columns of a legend fit beside each other, filled column by column."""
-    sizes = [0.6 + 0.075 * len(label) for label in labels]  # inches, about
+    sizes = [STYLE.handle + STYLE.letter * len(label) for label in labels]
     for columns in range(len(sizes), 1, -1):
         rows = ceil(len(sizes) / columns)
         if (
@@ -344,6 +347,19 @@ def columns_of(labels: Sequence[str], width: float) -> int:
         ):
             return columns
     return 1
+
+
+def legend_letters(names: Sequence[str], figure: Picture, more: int = 0) -> int:
+    """How many letters of names a legend has room for without more rows; `more`: letters that follow each."""
+    width = _legend_width(figure)
+    columns = columns_of([name[: STYLE.label] + " " * more for name in names], width)
+    room = int((width / columns - STYLE.handle) / STYLE.letter) - more
+    return min(max(room, STYLE.label), STYLE.name)
+
+
+def _legend_width(figure: Picture) -> float:
+    """The width of a figure in inches of the usual text."""
+    return figure.get_figwidth() * STYLE.text / figure.look.text
 
 
 def common_calendar(experiments: Sequence[Experiment]) -> Calendar | None:

@@ -32,6 +32,7 @@ PRIORS: Mapping[str, type] = {
     "gamma": priors.Gamma,
     "inverse-gamma": priors.InverseGamma,
     "beta": priors.Beta,
+    "rayleigh": priors.Rayleigh,
     "uniform": priors.Uniform,
     "log-uniform": priors.LogUniform,
     "laplace": priors.Laplace,

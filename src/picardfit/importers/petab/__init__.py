@@ -12,10 +12,12 @@ import numpy as np
 
 from picardfit.errors import Audience, InputError, Notice
 from picardfit.importers.petab.files import read_listing
+from picardfit.importers.petab.parameters import log_prior
 from picardfit.importers.petab.problem import Import, spelled
 from picardfit.importers.petab.tables import Tables
 from picardfit.importers.petab.v1 import first_version
 from picardfit.importers.petab.v2 import second_version
+from picardfit.problem.likelihood import Likelihood
 from picardfit.problem.problem import Problem
 from picardfit.whole_files import make_folder, write_text
 
@@ -37,7 +39,27 @@ class Imported:
     @property
     def remarks(self) -> tuple[Notice, ...]:
         """Warnings about the tables."""
-        return tuple(Notice("importers.idle_parameter", name) for name in self.idle)
+        zero = [name for name, row in self.tables.parameters.items() if row.stuck_at_zero]
+        return (
+            *(Notice("importers.idle_parameter", name) for name in self.idle),
+            *(Notice("importers.zero_on_log_scale", name) for name in zero),
+        )
+
+    @property
+    def ignored(self) -> Notice | None:
+        """What was not read, in one line; None where everything was."""
+        if not self.tables.ignored:
+            return None
+        text = ", ".join(self.tables.ignored)
+        return Notice("importers.ignored_content", values={"what": text[0].upper() + text[1:]})
+
+    def log_priors(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The logarithm of the prior density of every parameter that is estimated, cut off at its bounds.
+
+        A parameter without a prior is uniform between its bounds.
+        """
+        rows = self.tables.parameters.items()
+        return {spelled(name): log_prior(row, values[spelled(name)]) for name, row in rows if row.estimated}
 
     @property
     def scales(self) -> dict[str, str]:
@@ -123,6 +145,18 @@ def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
         for name, value in zip(problem.model.observables, row, strict=False):
             found[problem.names[e], name, float(time)] = float(value)
     return simulation_table(imported, found)
+
+
+def chi_squared(imported: Imported, values: Mapping[str, float]) -> float:
+    """The sum of squared residuals in units of the noise (standard deviation or scale) at these parameters."""
+    from picardfit.problem.named_values import unknowns_from
+
+    problem = imported.problem
+    layout, unknowns = problem.layout, unknowns_from(problem, values)
+    rows = problem.predicted_rows(layout.measured_values(unknowns), layout.initial(unknowns)[0])
+    if rows is None or not isinstance(problem.objective, Likelihood):
+        raise InputError("importers.no_solution")
+    return float(np.nansum(problem.objective.gaps(rows) ** 2))
 
 
 def write(fit: Fit, imported: Imported, folder: str | Path) -> dict[str, Path]:

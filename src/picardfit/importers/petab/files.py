@@ -114,6 +114,9 @@ class Listing:
         for name in given:
             if not isinstance(name, str):
                 raise self.at(InputError("importers.not_a_file_name", str(name), entry=entry), entry)
+        for name in given:
+            if Path(name).is_absolute() or ".." in Path(name).parts or "://" in name:
+                raise self.at(InputError("importers.outside_folder", name, entry=entry), entry)
         return [self.path.parent / name for name in given]
 
     def table(self, kind: str, entry: str, columns: Sequence[str]) -> PetabTable:
@@ -125,12 +128,21 @@ class Listing:
         for path in paths:
             self.check_file(path, f"{kind} table", entry)
         frames = [_frame(path, kind, columns) for path in paths]
+        for path, frame in zip(paths, frames, strict=True):
+            _refuse_columns(path, kind, frame)
         rows = [
             Row(str(path), line, dict(zip(frame.columns, cells, strict=True)))
             for path, frame in zip(paths, frames, strict=True)
             for line, cells in zip(frame.index, frame.itertuples(index=False), strict=True)
         ]
         return PetabTable(kind, tuple(rows), pd.concat(frames, ignore_index=True).fillna(""))
+
+    def ignored(self) -> tuple[str, ...]:
+        """What the file names and nothing here reads, in words: it does not change the meaning of the problem."""
+        found = [
+            f"the extension {name}" for name, required in extensions(self.content).items() if not required
+        ]
+        return (*found, *(f"{kind} tables" for kind in ("visualization",) if self.files(f"{kind}_files")))
 
     def check_file(self, path: Path, kind: str, *entry: str) -> None:
         """InputError unless there is such a file, which an entry names."""
@@ -165,10 +177,19 @@ def read_listing(path: Path) -> Listing:
     if not isinstance(content.get("format_version"), str | int | float | None):
         raise InputError("importers.not_yaml", reason="format_version is not a number").at(file=str(path))
     listing = Listing(path, content, lines)
-    if content.get("extensions"):
-        extensions = [str(name) for name in content["extensions"]]
-        raise listing.at(InputError("importers.extensions", extensions=extensions), "extensions")
+    if needed := [name for name, required in extensions(content).items() if required]:
+        raise listing.at(InputError("importers.extensions", extensions=needed), "extensions", needed[0])
     return listing
+
+
+def extensions(content: Mapping) -> dict[str, bool]:
+    """The extensions that a problem names -> whether they change its meaning, as they do unless it says otherwise."""
+    given = content.get("extensions") or {}
+    if not isinstance(given, dict):
+        return {str(name): True for name in (given if isinstance(given, list) else [given])}
+    return {
+        str(name): not (isinstance(one, dict) and one.get("required") is False) for name, one in given.items()
+    }
 
 
 def _lines(root: yaml.Node | None) -> dict[Key, int]:
@@ -200,6 +221,24 @@ def as_value(text: str) -> Value:
     except ValueError:
         return text.strip()
     return text.strip() if isnan(value) else value
+
+
+# columns of other tools that change what a problem means, by the kind of table; some are optional and may be empty
+MEANINGFUL = {
+    "measurement": ("measurementType", "censoringBounds", "dependentVariable"),
+    "parameter": ("parameterType", "hierarchicalParameters"),
+    "observable": ("observableType",),
+}
+
+
+def _refuse_columns(path: Path, kind: str, frame: pd.DataFrame) -> None:
+    """InputError for a column of another tool that changes the meaning of the rows, if it holds anything."""
+    for name in MEANINGFUL.get(kind, ()):
+        if name in frame.columns:
+            filled = [line for line, cell in frame[name].items() if cell.strip().lower() not in ("", "nan")]
+            if filled:
+                error = InputError("importers.unsupported_column", name, kind=kind)
+                raise error.at(file=str(path), line=int(filled[0]))
 
 
 def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite, isinf
+from dataclasses import dataclass, field
+from math import inf, isfinite, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +29,14 @@ class ParameterRow:
     estimated: bool
     prior: str  # objectivePriorType, empty if none
     prior_parameters: tuple[float, ...]
+    start_prior: str = ""  # initializationPriorType
+    start_parameters: tuple[float, ...] = ()
+    one_prior: bool = False  # whether starting points are drawn from the prior too, as in version 2
+
+    @property
+    def stuck_at_zero(self) -> bool:
+        """Whether its nominal value is 0, which a logarithmic scale never reaches: it stays there."""
+        return self.estimated and self.scale != "lin" and self.nominal == 0
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,10 @@ class Run(NamedTuple):
     """What makes measurements belong to one experiment of the problem."""
 
     before: str | None  # condition of the pre-equilibration
-    condition: str
-    steady: bool  # whether it is measured at its steady state
+    condition: str  # of the first period that is simulated
+    steady: bool = False  # whether it is measured at its steady state
+    begin: float = 0.0
+    later: tuple[tuple[float, str], ...] = ()  # begin and condition of further periods
 
     @property
     def name(self) -> str:
@@ -92,6 +102,11 @@ class Tables:
     observables: dict[str, ObservableRow]
     measurements: tuple[MeasurementRow, ...]
     frames: dict[str, pd.DataFrame]
+    lasting: bool = False  # whether what a period sets stays set in those after it, as in version 2
+    aliases: dict[str, tuple[Row, str]] = field(
+        default_factory=dict
+    )  # petabEntityId -> its row, modelEntityId
+    ignored: tuple[str, ...] = ()  # what does not change the meaning and was not read
 
 
 def one_model(named: Sequence[tuple[Listing, str]], around: Listing) -> tuple[libsbml.SBMLDocument, Path]:
@@ -132,10 +147,16 @@ def parameter_row(
         raise row.at(InputError("importers.fixed_without_value", name))
     if nominal is not None and not isfinite(nominal):
         raise row.at(InputError("importers.nominal_not_finite", name, value=nominal))
-    hyper = tuple(n for n in numbers if isinstance(n, float))
-    if len(hyper) < len(numbers):
-        raise row.at(InputError("importers.prior_numbers", name))
+    hyper = prior_numbers(row, name, numbers)
     return ParameterRow(row, name, scale, log, lower, upper, nominal, estimated, prior, hyper)
+
+
+def prior_numbers(row: Row, name: str, values: tuple[Value, ...]) -> tuple[float, ...]:
+    """The numbers of a prior."""
+    found = tuple(n for n in values if isinstance(n, float))
+    if len(found) < len(values):
+        raise row.at(InputError("importers.prior_numbers", name))
+    return found
 
 
 def observable_row(
@@ -146,17 +167,17 @@ def observable_row(
     return ObservableRow(row, name, formula, noise, transformation, distribution, *holders)
 
 
-def measurement_row(
-    row: Row, observables: dict[str, ObservableRow], before: str | None, condition: str
-) -> MeasurementRow | None:
-    """A measurement of an observable; None where the row holds no number."""
+def measurement_row(row: Row, observables: dict[str, ObservableRow], run: Run) -> MeasurementRow | None:
+    """A measurement of an observable in a run; None where the row holds no number."""
     name = listed_name(row, "observableId", observables, "observable")
     value, time = row.number("measurement"), row.number("time")
     if value is None:
         return None
-    if time is None or not isfinite(value) or time < 0:
+    if time is None or not isfinite(value) or time == -inf:
         given = row.text("time", "nothing")
         raise row.at(InputError("importers.bad_measurement", name, time=given, value=value))
+    if time < run.begin:
+        raise row.at(InputError("importers.measured_too_early", name, time=time, begin=run.begin))
     one = observables[name]
     if one.transformation != "lin" and value <= 0:
         raise row.at(InputError("importers.measurement_on_log_scale", name, value=value))
@@ -164,10 +185,10 @@ def measurement_row(
         _placeholder_values(row, name, "observableParameters", len(one.observable_holders)),
         _placeholder_values(row, name, "noiseParameters", len(one.noise_holders)),
     )
-    if isinf(time) and before is not None:
-        raise row.at(InputError("importers.rest_after_preequilibration", name))
-    run = Run(before, condition, steady=isinf(time))
-    return MeasurementRow(row, name, run, 0.0 if run.steady else time, value, *both)
+    if isinf(time) and run.later:
+        raise row.at(InputError("importers.rest_after_periods", name))
+    run = run._replace(steady=isinf(time))
+    return MeasurementRow(row, name, run, run.begin if run.steady else time, value, *both)
 
 
 def listed_name(row: Row, column: str, known: dict, kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from picardfit.errors import InputError
 from picardfit.importers.petab.files import Listing, Row, as_value
@@ -11,6 +12,7 @@ from picardfit.importers.petab.tables import (
     MeasurementRow,
     ObservableRow,
     ParameterRow,
+    Run,
     Tables,
     all_measurements,
     listed_name,
@@ -18,6 +20,7 @@ from picardfit.importers.petab.tables import (
     observable_row,
     one_model,
     parameter_row,
+    prior_numbers,
 )
 
 SCALES = ("lin", "log", "log10")
@@ -49,6 +52,7 @@ def first_version(listed: Listing) -> Tables:
         observables=observed,
         measurements=measured,
         frames={"parameters": parameters.frame, "measurements": frame},
+        ignored=(*listed.ignored(), *own.ignored()),
     )
 
 
@@ -58,7 +62,9 @@ def _parameter(name: str, row: Row) -> ParameterRow:
     if estimate not in (0.0, 1.0):
         raise row.at(InputError("importers.estimate", name, text=row.text("estimate")))
     prior, numbers = row.text("objectivePriorType"), row.values("objectivePriorParameters")
-    return parameter_row(row, name, scale, scale != "lin", bool(estimate), prior, numbers)
+    found = parameter_row(row, name, scale, scale != "lin", bool(estimate), prior, numbers)
+    first = prior_numbers(row, name, row.values("initializationPriorParameters"))
+    return replace(found, start_prior=row.text("initializationPriorType"), start_parameters=first)
 
 
 def _observable(name: str, row: Row) -> ObservableRow:
@@ -87,4 +93,4 @@ def _measurement(
     before = None
     if row.text("preequilibrationConditionId"):
         before = listed_name(row, "preequilibrationConditionId", conditions, "condition")
-    return measurement_row(row, observables, before, condition)
+    return measurement_row(row, observables, Run(before, condition))

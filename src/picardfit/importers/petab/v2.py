@@ -1,16 +1,19 @@
-"""PEtab version 2: experiments of one period, or of a pre-equilibration and a period, as the records of version 1."""
+"""PEtab version 2: experiments of periods that begin at any time, as the records of version 1."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError
 from picardfit.importers.petab.files import Listing, Row, as_value
 from picardfit.importers.petab.tables import (
     Condition,
+    MeasurementRow,
     ObservableRow,
     ParameterRow,
+    Run,
     Tables,
     all_measurements,
     listed_name,
@@ -19,9 +22,6 @@ from picardfit.importers.petab.tables import (
     one_model,
     parameter_row,
 )
-
-if TYPE_CHECKING:
-    import libsbml
 
 DISTRIBUTIONS = {
     "normal": ("lin", "normal"),
@@ -39,7 +39,9 @@ PRIORS = {
     "cauchy": "cauchy",
     "gamma": "gamma",
     "exponential": "exponential",
+    "chisquare": "chiSquared",
     "chi-squared": "chiSquared",
+    "rayleigh": "rayleigh",
 }
 AS_IS = "the model as it is"
 
@@ -50,21 +52,17 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     `wide`: a parameter whose positive bounds are this factor or more apart is searched in its logarithm, because
     version 2 has no parameterScale; two decades are where a linear search begins to neglect the lower one.
     """
-    if listed.files("mapping_files"):
-        raise listed.at(InputError("importers.mapping_table"), "mapping_files")
     parameters = listed.table("parameter", "parameter_files", ("parameterId", "estimate"))
     columns = ("observableId", "observableFormula", "noiseFormula")
     observables = listed.table("observable", "observable_files", columns)
     measurements = listed.table("measurement", "measurement_files", ("observableId", "measurement", "time"))
-    document, model_file = one_model(_model_files(listed), listed)
-    conditions, experiments = _runs(listed, document)
+    if len(models := _model_files(listed)) > 1:
+        names = list(listed.content["model_files"])
+        raise listed.at(InputError("importers.several_models", names=names), "model_files")
+    document, model_file = one_model(models, listed)
+    conditions, experiments = _runs(listed)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
-    records = []
-    for row in measurements.rows:
-        name = AS_IS
-        if row.text("experimentId"):
-            name = listed_name(row, "experimentId", experiments, "experiment")
-        records.append(measurement_row(row, observed, *experiments[name]))
+    records = _measurements(measurements.rows, observed, experiments)
     measured, frame = all_measurements(measurements, records)
     return Tables(
         name=listed.path.stem,
@@ -75,6 +73,9 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
         observables=observed,
         measurements=measured,
         frames={"parameters": parameters.frame, "measurements": frame},
+        lasting=True,
+        aliases=_aliases(listed),
+        ignored=listed.ignored(),
     )
 
 
@@ -97,7 +98,8 @@ def _parameter(name: str, row: Row, wide: float) -> ParameterRow:
     lower, upper = row.number("lowerBound"), row.number("upperBound")
     log = lower is not None and upper is not None and 0 < lower * wide <= upper < inf
     numbers = row.values("priorParameters")
-    return parameter_row(row, name, "lin", log, estimated, PRIORS.get(prior, ""), numbers)
+    found = parameter_row(row, name, "lin", log, estimated, PRIORS.get(prior, ""), numbers)
+    return replace(found, one_prior=True)
 
 
 def _observable(name: str, row: Row) -> ObservableRow:
@@ -109,38 +111,77 @@ def _observable(name: str, row: Row) -> ObservableRow:
     return observable_row(row, name, *kinds, holders)
 
 
-def _runs(
-    listed: Listing, document: libsbml.SBMLDocument
-) -> tuple[dict[str, Condition], dict[str, tuple[str | None, str]]]:
-    """The conditions of all periods, and experiment -> its conditions of pre-equilibration (or None) and simulation."""
+def _runs(listed: Listing) -> tuple[dict[str, Condition], dict[str, Run]]:
+    """The conditions of all periods, and the run of each experiment."""
     conditions = _conditions(listed)
-    merged_conditions: dict[str, Condition] = {AS_IS: Condition(None, {})}
-    experiments: dict[str, tuple[str | None, str]] = {AS_IS: (None, AS_IS)}
+    merged: dict[str, Condition] = {AS_IS: Condition(None, {})}
+    experiments: dict[str, Run] = {AS_IS: Run(None, AS_IS)}
     periods: dict[str, dict[float, tuple[Row, list[str]]]] = {}  # experiment -> begin -> its conditions
     columns = ("experimentId", "time", "conditionId")
     for row in listed.optional_rows("experiment", "experiment_files", columns):
-        experiment, time = row.text("experimentId"), row.number("time")
-        if time is None or time not in (-inf, 0.0):
-            given = row.text("time", "nothing")
-            raise row.at(InputError("importers.period", experiment, time=given))
+        experiment, time = row.required("experimentId"), row.number("time")
+        if time is None or time == inf:
+            raise row.at(InputError("importers.period", experiment, time=row.text("time", "nothing")))
         _, ids = periods.setdefault(experiment, {}).setdefault(time, (row, []))
         if row.text("conditionId"):
             ids.append(listed_name(row, "conditionId", conditions, "condition"))
     for experiment, found in periods.items():
-        merged = {time: _merged(row, ids, conditions, experiment) for time, (row, ids) in found.items()}
+        times = sorted(found)
+        each = {time: _merged(*found[time], conditions, experiment) for time in times}
         before = None
-        if -inf in merged:  # what a pre-equilibration set stays set, except for what changes by itself
+        if times[0] == -inf:
             before = " and ".join(found[-inf][1]) or AS_IS
-            merged_conditions[before] = merged[-inf]
-            kept = {n: v for n, v in merged[-inf].values.items() if not _moves(n, document)}
-            later = merged.get(0.0, Condition(merged[-inf].source, {}))
-            merged[0.0] = Condition(later.source, kept | later.values)
-        name = experiment
-        while name in merged_conditions:
-            name += "_"
-        merged_conditions[name] = merged[0.0]
-        experiments[experiment] = (before, name)
-    return merged_conditions, experiments
+            merged[before] = each[-inf]
+            times = times[1:]
+        first = times[0] if times else 0.0  # after a pre-equilibration alone nothing is set
+        source = found[-inf][0] if before else None
+        name = _new_name(experiment, merged)
+        merged[name] = each[first] if times else Condition(source, {})
+        later = []
+        for time in times[1:]:
+            if each[time].values:
+                later.append((time, _new_name(f"{experiment} from {time:g}", merged)))
+                merged[later[-1][1]] = each[time]
+        experiments[experiment] = Run(before, name, begin=first, later=tuple(later))
+    return merged, experiments
+
+
+def _new_name(name: str, taken: dict[str, Condition]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _measurements(
+    rows: Sequence[Row], observed: dict[str, ObservableRow], experiments: dict[str, Run]
+) -> list[MeasurementRow | None]:
+    """The measurements; periods that begin after the last one of their experiment are left out."""
+    names = []
+    last: dict[str, float] = {}
+    for row in rows:
+        name = AS_IS
+        if row.text("experimentId"):
+            name = listed_name(row, "experimentId", experiments, "experiment")
+        names.append(name)
+        last[name] = max(last.get(name, -inf), row.number("time") or 0.0)
+    runs = {
+        name: experiments[name]._replace(later=tuple(one for one in experiments[name].later if one[0] <= end))
+        for name, end in last.items()
+    }
+    return [measurement_row(row, observed, runs[name]) for row, name in zip(rows, names, strict=True)]
+
+
+def _aliases(listed: Listing) -> dict[str, tuple[Row, str]]:
+    """petabEntityId -> its row and the entity of the model that it stands for; rows without one only give names."""
+    columns = ("petabEntityId", "modelEntityId")
+    found: dict[str, tuple[Row, str]] = {}
+    for row in listed.optional_rows("mapping", "mapping_files", columns):
+        name = row.required("petabEntityId")
+        if row.text("modelEntityId"):
+            if name in found:
+                raise row.at(InputError("importers.row_twice", name, kind="mapping"))
+            found[name] = row, row.text("modelEntityId")
+    return found
 
 
 def _merged(row: Row, ids: list[str], conditions: dict[str, Condition], experiment: str) -> Condition:
@@ -159,12 +200,8 @@ def _conditions(listed: Listing) -> dict[str, Condition]:
     columns = ("conditionId", "targetId", "targetValue")
     for row in listed.optional_rows("condition", "condition_files", columns):
         condition, target, value = (row.required(column) for column in columns)
-        found.setdefault(condition, Condition(row, {})).values[target] = as_value(value)
+        values = found.setdefault(condition, Condition(row, {})).values
+        if target in values:
+            raise row.at(InputError("importers.set_twice", condition, names=[target]))
+        values[target] = as_value(value)
     return found
-
-
-def _moves(name: str, document: libsbml.SBMLDocument) -> bool:
-    """Whether something of the model changes by itself, so that a pre-equilibration moves it."""
-    model = document.getModel()
-    rule = model.getRuleByVariable(name)
-    return model.getSpecies(name) is not None or (rule is not None and rule.isRate())

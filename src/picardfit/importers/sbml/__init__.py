@@ -1,4 +1,4 @@
-"""SBML (Level 2 and 3) -> Model.
+"""SBML (Level 2 and 3) and Antimony -> Model.
 
 `load` gives the whole content as a `System`: rates, constants, initial values. `read` gives the Model alone.
 A species stands for its concentration, or for its amount where the file says `hasOnlySubstanceUnits`; a
@@ -7,9 +7,11 @@ kinetic law is an amount per time, so that d concentration/dt = sum(stoichiometr
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from picardfit.errors import Audience, InputError
 from picardfit.importers.sbml.reader import Reader
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
     import libsbml
 
 
+Content = TypeVar("Content")
+
+
 def read(path: str | Path) -> Model:
-    """The model of an SBML file: its parameters are parameters, every state is observed."""
+    """The model of an SBML or Antimony (`.ant`) file: its parameters are parameters, every state is observed."""
     return load(path).model()
 
 
 def load(path: str | Path) -> System:
-    """The content of an SBML file."""
+    """The content of an SBML or Antimony (`.ant`) file."""
     path = sound_path(path)
     if not path.is_file():
         raise InputError("importers.no_file", str(path), format="an SBML file")
@@ -35,16 +40,53 @@ def load(path: str | Path) -> System:
 
 
 def read_document(path: Path) -> libsbml.SBMLDocument:
-    return _libsbml().readSBMLFromFile(str(path))
+    """The document of a file; one in Antimony is translated to SBML by Antimony's own library."""
+    if path.suffix.lower() != ".ant":
+        return _libsbml().readSBMLFromFile(str(path))
+    return _libsbml().readSBMLFromString(_translated(path))
+
+
+def _translated(path: Path) -> str:
+    """The SBML text of an Antimony file."""
+    try:
+        import antimony
+    except ImportError:
+        raise InputError("importers.needs_antimony") from None
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except ValueError:
+        raise InputError("importers.invalid_antimony", reason="it is not UTF-8 text").at(
+            file=str(path)
+        ) from None
+    antimony.clearPreviousLoads()
+    antimony.addDirectory(str(path.parent))  # of files that it imports
+    if antimony.loadAntimonyString(text) < 0:
+        said = antimony.getLastError()
+        line = re.search(r"line (\d+)", said)
+        reason = " ".join(said.partition(":")[2].split()) or said
+        error = InputError("importers.invalid_antimony", reason=reason.rstrip(". "))
+        raise error.at(file=str(path), line=int(line.group(1)) if line else None)
+    return str(antimony.getSBMLString(antimony.getMainModuleName()))
 
 
 def from_document(document: libsbml.SBMLDocument, path: Path) -> System:
     """The content of a document of libSBML; `path`: the file it was read from, which errors name."""
-    model = valid_model(document, path)
+    return of_file(path, lambda: Reader(valid_model(document, path)).system())
+
+
+def reader_of(
+    document: libsbml.SBMLDocument, path: Path, set_later: Iterable[str] = (), at_rest: bool = False
+) -> Reader:
+    """The elements of a document, for a problem that sets some of them while the model runs (see Reader)."""
+    return of_file(path, lambda: Reader(valid_model(document, path), set_later, at_rest))
+
+
+def of_file(path: Path, read: Callable[[], Content]) -> Content:
+    """What is read from a file, which errors name."""
     try:
-        return Reader(model).system()
+        return read()
     except InputError as error:
-        raise error.at(file=str(path), audience=Audience.FILE) from None
+        raise error.at(file=error.place.file or str(path), audience=Audience.FILE) from None
 
 
 def valid_model(document: libsbml.SBMLDocument, path: Path) -> libsbml.Model:

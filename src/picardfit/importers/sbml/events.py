@@ -41,6 +41,9 @@ class Event:
         self.early = event.getUseValuesFromTriggerTime()
         self.priority = self._priority(event)
         self.values = {a.getVariable(): a.getMath() for a in event.getListOfEventAssignments()}
+        self.diluted: dict[
+            str, str
+        ] = {}  # species whose concentration a new volume changes -> that compartment
 
     def _priority(self, event: libsbml.Event) -> float:
         """The priority, 0 where there is none."""
@@ -67,11 +70,15 @@ def trigger_time(condition: sympy.Basic, owner: Owner) -> sympy.Expr:
 
 @dataclass(frozen=True)
 class Reset:
-    """At a time, states get new values; the formulas see the values before it."""
+    """At a time, states get new values; the formulas see the values before it.
+
+    `order`: where it comes among resets whose times are not numbers; it counts as such resets' time otherwise.
+    """
 
     event: str
     time: sympy.Expr
     values: dict[str, sympy.Expr]
+    order: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +184,9 @@ def _in_order(resets: Sequence[Reset]) -> Sequence[Reset]:
     if len(resets) <= 1:
         return resets
     for reset in resets:
-        if not reset.time.is_number:
+        if reset.order is None and not reset.time.is_number:
             raise InputError("importers.reset_order", reset.event)
-    return sorted(resets, key=lambda reset: float(reset.time))
+    return sorted(resets, key=lambda reset: float(reset.time) if reset.order is None else reset.order)
 
 
 def _apply(reset: Reset, states: Mapping[str, _State]) -> None:

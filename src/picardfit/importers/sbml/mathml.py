@@ -24,7 +24,7 @@ from picardfit.formulas.algebra import (
     power,
 )
 from picardfit.formulas.algebra import add as plus
-from picardfit.formulas.functions import FUNCTIONS
+from picardfit.formulas.functions import FUNCTIONS, reciprocal_functions
 
 if TYPE_CHECKING:
     import libsbml
@@ -151,16 +151,6 @@ def _exclusive(*args: sympy.Basic) -> sympy.Basic:
     return reduce(sympy.Xor, map(as_condition, args)).to_nnf()
 
 
-def _inverse(name: str) -> Callable:
-    """1/f(x) of an elementary function."""
-    return lambda a: divide(sympy.S.One, FUNCTIONS[name].build(a))
-
-
-def _of_inverse(name: str) -> Callable:
-    """f(1/x) of an elementary function."""
-    return lambda a: FUNCTIONS[name].build(divide(sympy.S.One, a))
-
-
 @lru_cache(maxsize=1)
 def _kinds() -> dict[int, object]:
     """What to build for each type of node of libSBML."""
@@ -206,8 +196,5 @@ def _kinds() -> dict[int, object]:
 def _elementary(sb: ModuleType) -> dict[int, object]:
     """The functions that formulas have too, and the reciprocals of circular and hyperbolic ones."""
     found = {one.mathml: one.build for one in FUNCTIONS.values() if one.mathml}
-    for name, reciprocal in (("sin", "csc"), ("cos", "sec"), ("tan", "cot")):
-        for end in ("", "h"):
-            found[f"{reciprocal}{end}"] = _inverse(f"{name}{end}")
-            found[f"arc{reciprocal}{end}"] = _of_inverse(f"a{name}{end}")
+    found |= reciprocal_functions(lambda name: FUNCTIONS[name].build)
     return {getattr(sb, f"AST_FUNCTION_{name.upper()}"): function for name, function in found.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import sympy
@@ -13,6 +13,7 @@ from picardfit.formulas.derivatives import Slopes
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Event, Reset, continuous, trigger_time
 from picardfit.importers.sbml.mathml import Owner, exact, expression, identifiers
+from picardfit.importers.sbml.state_events import model_events, waits_for_state
 from picardfit.importers.sbml.system import System
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """The elements of a libSBML model by identifier; what an identifier stands for is computed on first use."""
+    """The elements of a libSBML model by identifier; what an identifier stands for is computed on first use.
 
-    def __init__(self, model: libsbml.Model) -> None:
-        self.model = model
+    `set_later`: what something outside the file sets while the model runs (see `system`); a constant among them is a
+    state that does not move by itself. `at_rest`: whether a model without anything that moves is accepted.
+    """
+
+    def __init__(self, model: libsbml.Model, set_later: Iterable[str] = (), at_rest: bool = False) -> None:
+        self.model, self.set_later, self.at_rest = model, set(set_later), at_rest
         _refuse(model)
         self.functions = {f.getId(): f.getMath() for f in model.getListOfFunctionDefinitions()}
         self.rules = {r.getVariable(): r for r in model.getListOfRules() if r.isAssignment()}
@@ -46,13 +51,17 @@ class Reader:
         self.known: dict[str, sympy.Expr] = {}
         self.waiting: list[str] = []
         self.changes = self._changes()
+        self.variables = self._classify()
 
-    def system(self) -> System:
-        """The whole content; variables that events reset are written in continuous pieces (see events.py)."""
-        variables = self._classify()
+    def system(self, also: Sequence[Reset] = (), taken: Iterable[str] = ()) -> System:
+        """The whole content; variables that events reset are written in continuous pieces (see events.py).
+
+        `also`: further resets, which come before those of the file at the same time. `taken`: names that no piece gets.
+        """
         rates = {self.name(i): self._rate(i) for i in self.states}
         defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.stepped)}
-        pieces = continuous(rates, self._resets(), (*self.spelling.values(), *self.locals))
+        resets = [*also, *([] if self.by_state else self._resets())]
+        pieces = continuous(rates, resets, (*self.spelling.values(), *self.locals, *taken))
         moving = {i for i in self.states if i not in self.reset_only or self.name(i) not in pieces.meaning}
         unchanged = [i for i in self.quantities if i not in {*moving, *self.rules}]
         constants = {self.name(i): self._number(i) for i in unchanged} | self.locals
@@ -71,7 +80,8 @@ class Reader:
             species=frozenset(map(self.name, self.species)),
             spelling={i: n for i, n in self.spelling.items() if i != n},
             origins=pieces.origins,
-            variables=tuple(map(self.name, variables)),
+            variables=tuple(map(self.name, self.variables)),
+            events=model_events(self.events, self.formula, self.name) if self.by_state else (),
         )
 
     def _classify(self) -> list[str]:
@@ -83,10 +93,14 @@ class Reader:
         moving = [
             i for i in self.quantities if i in self.rate_rules or (self._moves(i) and i not in self.rules)
         ]
-        if not moving:
+        if not moving and not self.at_rest:
             raise InputError("importers.nothing_changes")
         self._check_events()
-        self.reset_only = {i for i in self._targets() - set(moving) if not self._is_stepped(i)}
+        everything = {*moving, *self.rules, *self.reactions, *self._targets()}
+        self.by_state = waits_for_state(self.events, everything)
+        self.reset_only = {
+            i for i in self._targets() - set(moving) if self.by_state or not self._is_stepped(i)
+        }
         self.states = [*moving, *(i for i in self.quantities if i in self.reset_only)]
         self.stepped = self._targets() - set(self.states)
         return moving
@@ -139,8 +153,13 @@ class Reader:
         except InputError as error:
             raise owner.at(error) from None
 
+    def varying(self) -> set[str]:
+        """Identifiers whose values may differ from one time to another."""
+        return {*self.variables, *self.rules, *self.reactions, *self._targets()}
+
     def _targets(self) -> set[str]:
-        return {target for event in self.events for target in event.values}
+        """What events set, or others while the model runs."""
+        return self.set_later.union(*({*event.values, *event.diluted} for event in self.events))
 
     def _check_events(self) -> None:
         for event in self.events:
@@ -149,13 +168,20 @@ class Reader:
                     raise event.owner.at(InputError("importers.event_target", target))
                 if target in self.rules:
                     raise event.owner.at(InputError("importers.event_sets_rule", target))
-                inside = [i for i, one in self.species.items() if one.getCompartment() == target]
-                diluted = [i for i in inside if not self._is_amount(self.species[i])]
-                if diluted:
-                    raise event.owner.at(InputError("importers.event_volume", target, names=diluted))
+                event.diluted |= {
+                    i: target
+                    for i, one in self.species.items()
+                    if one.getCompartment() == target and i not in self.rules and not self._is_amount(one)
+                }
+            if both := sorted(event.diluted.keys() & event.values.keys()):
+                volume = event.diluted[both[0]]
+                raise event.owner.at(InputError("importers.event_volume", volume, names=both))
 
     def _is_stepped(self, identifier: str) -> bool:
         """Whether events set it to formulas of constants only, and no event uses it: it is then a formula of time."""
+        diluting = ({*event.diluted, *event.diluted.values()} for event in self.events)
+        if identifier in self.set_later.union(*diluting):
+            return False
         seen = set().union(*(identifiers(math) for event in self.events for math in event.values.values()))
         if identifier in seen or seen & {*self.rules, *self.reactions}:
             return False
@@ -202,6 +228,9 @@ class Reader:
                 for i, math in event.values.items()
                 if i in self.states
             }
+            for species, compartment in event.diluted.items():  # its amount stays as it is
+                volume, new = self.meaning(compartment), values[self.name(compartment)]
+                values[self.name(species)] = divide(multiply(self.meaning(species), volume), new)
             time = self._time(event)
             if not values or time is None:
                 continue

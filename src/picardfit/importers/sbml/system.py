@@ -9,8 +9,9 @@ import sympy
 
 from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, names, symbol
-from picardfit.formulas.grammar import parse, to_text
+from picardfit.formulas.grammar import OWN, Dialect, names_in_order, parse, to_text
 from picardfit.importers.sbml.mathml import exact
+from picardfit.model.events import Event
 from picardfit.model.model import Model
 
 
@@ -33,6 +34,7 @@ class System:
     spelling: dict[str, str]  # id in the file -> name here, where they differ
     origins: dict[str, str]  # state that stands for a reset variable -> that variable
     variables: tuple[str, ...]  # what moves, as the file has it
+    events: tuple[Event, ...] = ()  # that wait for a state
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -96,7 +98,15 @@ class System:
         formulas = observables if isinstance(observables, Mapping) else {n: n for n in observables}
         outputs = {n: substitute(self._observable(n, f), known) for n, f in formulas.items()}
         rates = {state: substitute(rate, known) for state, rate in self.rates.items()}
-        return Model.from_expressions(rates, outputs, free)
+        events = [
+            Event(
+                one.condition,
+                substitute(one.trigger, known),
+                tuple((state, substitute(value, known)) for state, value in one.assignments),
+            )
+            for one in self.events
+        ]
+        return Model.from_expressions(rates, outputs, free, events=events)
 
     def _observable(self, name: str, text: str) -> sympy.Expr:
         try:
@@ -104,15 +114,21 @@ class System:
         except InputError as error:
             raise error.within("importers.in_observable", name) from None
 
-    def formula(self, text: str, also: Mapping[str, sympy.Expr] | None = None) -> sympy.Expr:
+    def formula(
+        self, text: str, also: Mapping[str, sympy.Expr] | None = None, dialect: Dialect = OWN
+    ) -> sympy.Expr:
         """Formula text in the names of the file; `also` are further names it may use."""
-        own = {name: symbol(self.spelling.get(name, name)) for name in self.spelling}
+        own = {one: self.definitions.get(name, symbol(name)) for one, name in self.spelling.items()}
         if "time" not in (*self.constants, *self.rates, *self.definitions):
             own["time"] = TIME
-        expr = parse(text, definitions={**self.definitions, **own, **(also or {})})
-        known = {"t", *self.constants, *self.rates, *(n for e in (also or {}).values() for n in names(e))}
-        for name in sorted(names(expr) - known):
-            raise InputError("importers.not_in_sbml", name, close=closest(name, known))
+        meaning = {**self.definitions, **own, **(also or {})}
+        expr = parse(text, meaning, dialect)
+        if expr.is_infinite:
+            raise InputError("formulas.not_finite", text)
+        known = {*meaning, *self.constants, *self.rates}
+        for name in names_in_order(text, dialect):
+            if name not in known and (name, dialect) != ("t", OWN):  # other formats call the time `time`
+                raise InputError("importers.not_in_sbml", name, close=closest(name, known))
         return expr
 
 

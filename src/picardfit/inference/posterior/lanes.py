@@ -308,7 +308,7 @@ class _Attempt:
         for step in range(rules.steps + 1):
             slopes = system.field.slopes(self.path, self.spread)
             gap = apply(mesh, self.x, slopes) - self.path
-            jump = system.end_states(self.x, self.path) - self.x[mesh.inner_rows]
+            jump = system.end_states(self.x, self.path, self.params) - self.x[mesh.inner_rows]
             error = self._errors(gap, jump)
             worst = float(np.max(np.where(self.alive, error, 0.0)))
             if worst <= rules.tolerance or not np.isfinite(worst) or step == rules.steps:

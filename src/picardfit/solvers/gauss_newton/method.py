@@ -23,7 +23,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Flags, Mesh, Nodes, rule
 from picardfit.collocation.picard import Contraction
-from picardfit.collocation.point import Point, contract_from, evaluate
+from picardfit.collocation.point import Point, contract_from, evaluate, followed
 from picardfit.collocation.refinement import Joining, Resolution
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
 from picardfit.errors import InputError, Status
@@ -160,6 +160,7 @@ class LiftedGaussNewton:
     ) -> State:
         """The state at a point, at the start of a stage and without multipliers."""
         none = np.zeros_like(point.jumps)
+        system, point = followed(system, point)
         return State(
             system,
             scale,
@@ -173,6 +174,7 @@ class LiftedGaussNewton:
             positive=np.zeros(len(scale), bool),
             penalty=self.penalties[stage],
             damping=damping,
+            clock_weight=self.multipliers.clock_weight(stage, len(self.penalties)),
             stage=stage,
         )
 
@@ -241,16 +243,18 @@ class LiftedGaussNewton:
         ratio = trial.gained / max(trial.predicted, np.finfo(float).tiny)
         slow = self.second_derivatives.may_help(ratio, trial.predicted, self.tolerance * size)
         least = max(self.damping.barrier * state.barrier, self.damping.least)
+        system, point = followed(state.system, trial.point)
         return replace(
             state,
-            point=trial.point,
+            system=system,
+            point=point,
             demanded=trial.demanded,
             damping=max(state.damping * self.damping.factor(ratio), least),
             barrier=self.damping.forget * state.barrier,
             second_order=self._is_last(state) and (newton or slow),
             stage_steps=state.stage_steps + 1,
             rejections=0,
-            linear=linear.moved(state.system, trial.point, state.scale),
+            linear=linear.moved(state.system, trial.point, state.scale) if system is state.system else None,
         )
 
     def _after_rejection(self, state: State, linear: Linearisation) -> State:
@@ -275,7 +279,8 @@ class LiftedGaussNewton:
         exact = evaluate(state.system, *start, state.scale, linear.nearby, contraction)
         if exact is None or not exact.residual < self.acceptance.closer * point.residual:
             return state
-        return replace(state, point=exact)
+        system, exact = followed(state.system, exact)
+        return replace(state, system=system, point=exact)
 
     # ---- what follows a step ---------------------------------------------------------------------------------------
 
@@ -352,7 +357,8 @@ class LiftedGaussNewton:
     def _next_stage(self, state: State, damping: float) -> State:
         stage = state.stage + 1
         last = stage == len(self.penalties) - 1
-        return transitions.next_stage(state, self.penalties[stage], damping, last, self.contraction)
+        clock = self.multipliers.clock_weight(stage, len(self.penalties))
+        return transitions.next_stage(state, self.penalties[stage], clock, damping, last, self.contraction)
 
     def _is_last(self, state: State) -> bool:
         return state.stage == len(self.penalties) - 1

@@ -29,6 +29,7 @@ class State:
     positive: np.ndarray  # (states,) bool: states that cannot reach zero
     penalty: float  # weight of continuity, in units of `weight`
     damping: float
+    clock_weight: float = 1.0  # of jumps of the clock, where events move knots
     stage: int = 0
     stage_steps: int = 0  # accepted in this stage
     rejections: int = 0  # in a row
@@ -47,7 +48,10 @@ class State:
     @cached_property
     def knot_penalty(self) -> np.ndarray:
         """(linked, states): weight of a squared jump."""
-        return self.penalty * self.weight / self.knot_scale**2
+        weights = self.penalty * self.weight / self.knot_scale**2
+        if self.system.events is not None:
+            weights[:, -1] *= self.clock_weight
+        return weights
 
     @property
     def value(self) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.collocation.adaptation import segment_scales, state_scale
+from picardfit.collocation.anchoring import anchored
 from picardfit.collocation.condensing import Quadratic, backward
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
@@ -34,6 +35,14 @@ class Multipliers:
     largest_penalty: float = 1e6  # beyond it the banded system loses too many digits
     in_series: float = 10.0  # or this many times the square of the links of a longer chain: see `largest`
     least_scale: float = 1e-6  # of a state, relative to the largest, in which final jumps are measured
+    loose_clock: float = 0.01  # weight of the clock's jumps in the first stage: events find their times there
+    tight_clock: float = 50.0  # and in the last one, where a path is nearly closed; 1 in between
+
+    def clock_weight(self, stage: int, stages: int) -> float:
+        """The weight of jumps of the clock, in units of a typical time between samples, beside those of states."""
+        if stage == stages - 1:
+            return self.tight_clock
+        return self.loose_clock if stage == 0 else 1.0
 
     def largest(self, links: int) -> float:
         """The largest penalty where so many links are in series.
@@ -46,7 +55,9 @@ class Multipliers:
         return max(self.largest_penalty, self.in_series * links**2)
 
 
-def next_stage(state: State, penalty: float, damping: float, last: bool, contraction: Contraction) -> State:
+def next_stage(
+    state: State, penalty: float, clock: float, damping: float, last: bool, contraction: Contraction
+) -> State:
     """The state at the start of the next stage; the last one has the full likelihood."""
     if last:  # continuity keeps the signs of states by itself from here on
         state = _with_full_likelihood(replace(state, positive=np.zeros_like(state.positive)), contraction)
@@ -59,6 +70,7 @@ def next_stage(state: State, penalty: float, damping: float, last: bool, contrac
         damping=damping,
         barrier=0.0,
         penalty=penalty,
+        clock_weight=clock,
     )
     return replace(state, multipliers=forces / state.knot_penalty)
 
@@ -134,6 +146,8 @@ def on_finer_mesh(state: State, wanted: tuple[Resolution, ...], contraction: Con
 
     Knots of the old mesh keep their forces, new ones get what stationarity demands.
     """
+    if state.system.events is not None:
+        state = _on_clock(state, contraction)
     fine, point, origin = refined(state.system, state.point, state.scale, wanted, contraction)
     if fine is state.system:
         return state
@@ -147,15 +161,47 @@ def on_finer_mesh(state: State, wanted: tuple[Resolution, ...], contraction: Con
     return replace(state, multipliers=multipliers, demanded=multipliers)
 
 
+def _on_clock(state: State, contraction: Contraction) -> State:
+    """The state on a mesh whose knots are where the clock says; knots that were spread get the forces demanded."""
+    system, point, spread = anchored(state.system, state.point, state.scale, contraction)
+    if system is state.system:
+        return state
+    forces, linear = state.knot_penalty * state.multipliers, None
+    if spread and forces.any():
+        linear = linearise(system, point)
+        forces = _demanded(system, linear.quadratic, forces, np.ones(len(forces), bool))
+    state = _on_mesh(state, system, point, linear)
+    multipliers = forces / state.knot_penalty
+    return replace(state, multipliers=multipliers, demanded=multipliers)
+
+
 def _on_mesh(state: State, system: Discretisation, point: Point, linear: Linearisation | None) -> State:
     """The state at its point on another mesh, still with the multipliers of the old one."""
     scales = knot_scales(system, point, state.scale)
     return replace(state, system=system, knot_scale=scales, point=point, linear=linear, joined_at=np.inf)
 
 
-def knot_scales(system: Discretisation, point: Point, scale: np.ndarray) -> np.ndarray:
-    """(linked, states): the unit of the jumps."""
-    return segment_scales(system.mesh, point.states, point.path, scale)[system.mesh.inner_rows]
+@dataclass(frozen=True)
+class Apart:
+    """When a state has a scale of its own in an experiment, beside its scale in all of them."""
+
+    below: float = 1e-2  # all of its data there are smaller than this fraction of the scale; chosen
+
+
+def knot_scales(
+    system: Discretisation, point: Point, scale: np.ndarray, apart: Apart = Apart()
+) -> np.ndarray:
+    """(linked, states): the unit of the jumps.
+
+    A state that changes sign has the size of its data in experiments where that is far smaller: with one unit for
+    amplitudes that are a billion apart, the penalty would leave the path of the small experiment in pieces.
+    """
+    mesh, data = system.mesh, system.problem.measured_sizes
+    scales = segment_scales(mesh, point.states, point.path, scale)
+    small = (data > 0) & (data < apart.below * scale)  # (experiments, states)
+    if len(data) > 1 and small.any():
+        scales = np.where(small[mesh.experiment] & (scales == scale), data[mesh.experiment], scales)
+    return scales[mesh.inner_rows]
 
 
 def continuity_unit(system: Discretisation, point: Point) -> float:

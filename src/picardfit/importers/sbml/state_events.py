@@ -1,0 +1,46 @@
+"""Events of an SBML file that wait for a state: they become events of the model.
+
+Triggers are one comparison each. Delays, and triggers that are false at the start although their condition may hold,
+are refused by name. Simultaneous events happen in order of priority, then of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+import sympy
+
+from picardfit.errors import InputError
+from picardfit.formulas.events import trigger_of_expression
+from picardfit.formulas.grammar import to_text
+from picardfit.importers.sbml.mathml import Owner, identifiers
+from picardfit.model.events import Event as ModelEvent
+
+if TYPE_CHECKING:
+    from picardfit.importers.sbml.events import Event
+
+
+def waits_for_state(events: Sequence[Event], moving: Collection[str]) -> bool:
+    """Whether one of the events depends on something that moves, so that its time is not known beforehand."""
+    return any(one.trigger is not None and identifiers(one.trigger) & set(moving) for one in events)
+
+
+def model_events(
+    events: Sequence[Event],
+    formula: Callable[[object, Owner], sympy.Basic],
+    name: Callable[[str], str],
+) -> tuple[ModelEvent, ...]:
+    """The events as a model has them; `formula` reads libSBML's trees, `name` spells an identifier."""
+    found = []
+    for one in sorted(events, key=lambda event: -event.priority):
+        if one.delay is not None:
+            raise one.owner.at(InputError("importers.event_delay"))
+        if not one.begins_true:
+            raise one.owner.at(InputError("importers.event_begins_false"))
+        trigger = None if one.trigger is None else trigger_of_expression(formula(one.trigger, one.owner))
+        if trigger is None:
+            raise one.owner.at(InputError("importers.event_trigger"))
+        values = {name(i): formula(math, one.owner) for i, math in one.values.items()}
+        found.append(ModelEvent(f"{to_text(trigger)} > 0", trigger, tuple(values.items())))
+    return tuple(found)

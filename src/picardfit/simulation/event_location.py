@@ -1,0 +1,319 @@
+"""Integration of a model with events: each event is located, its states are reset, and the integration restarts.
+
+SciPy's integrators step from one event, break or dose to the next (DOP853, or Radau where that takes too many steps).
+After each step the triggers are evaluated along the step's interpolant; where one rises through zero, its root is the
+time of the event. An event whose condition holds at t0 waits until it has become false and true again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from picardfit.model.inputs import constant_between_breaks, values_at
+from picardfit.model.model import Model
+
+if TYPE_CHECKING:
+    from picardfit.simulation.trajectories import Run
+
+
+ZENO = "simulation.zeno"  # the trouble of events that accumulate
+
+
+@dataclass(frozen=True)
+class EventLocation:
+    """Settings of the integration with events; all are choices."""
+
+    points: int = (
+        8  # of a step at which triggers are evaluated: a double crossing between two of them is missed
+    )
+    together: float = 1e-12  # of the run: events closer than this are simultaneous
+    accumulating: float = 1e-7  # of the run: gaps between events below this are suspicious
+    accumulated: int = 25  # that many of them in a row: the events never end (Zeno)
+    most: int = 50_000  # events of a run
+    chain: int = 20  # events at one instant that cause each other, for each event of the model
+    explicit_steps: int = 5_000  # between two events or breaks before the implicit method takes over
+    steps: int = 100_000  # of that method
+    held: float = 1e-9  # of a trigger's largest value so far: less is rounding, and its slope decides
+    ahead: float = 1e-7  # of the run: the step that tells this slope
+    margin: float = 20.0  # the integrators get rtol / margin: errors of single steps add up
+    floor: float = 1e-4  # absolute tolerance, relative to rtol times the largest value of a state so far
+    finest: float = 1e-13  # smallest relative tolerance
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Events that fired at one time, in the order in which they did."""
+
+    time: float
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a run with events has no solution: the code of a sentence, the event, and when."""
+
+    code: str
+    event: int
+    time: float
+
+
+@dataclass(frozen=True, eq=False)
+class EventRun:
+    """What the integration of a run with events found."""
+
+    states: np.ndarray | None  # (times, states); None where it failed
+    happenings: tuple[Happening, ...]
+    trouble: Trouble | None = None  # None also where an integrator failed
+    reached: float = np.nan
+    before: tuple[np.ndarray, ...] = field(default=(), repr=False)  # the states before each happening
+
+
+class _Stopped(Exception):
+    """Ends an integration that has no solution; its argument is the trouble, or None where an integrator failed."""
+
+
+def integrate(
+    model: Model, run: Run, rtol: float = 1e-10, settings: EventLocation = EventLocation()
+) -> EventRun:
+    """The states of a run at its times, after the events at them, with every event that happened."""
+    work = _Work(model, run, max(rtol / settings.margin, settings.finest), settings)
+    try:
+        with np.errstate(all="ignore"):
+            work.go()
+    except _Stopped as stopped:
+        return EventRun(None, tuple(work.happened), stopped.args[0], work.time)
+    return EventRun(work.found, tuple(work.happened), None, work.time, tuple(work.before))
+
+
+class _Work:
+    """One run as it goes on."""
+
+    def __init__(self, model: Model, run: Run, rtol: float, settings: EventLocation) -> None:
+        self.model, self.run, self.rtol, self.settings = model, run, rtol, settings
+        self.time, self.x = run.t0, np.array(run.initial, float)
+        self.edges = run.edges
+        self.span = max(float(self.edges[-1] - self.edges[0]), np.finfo(float).tiny)
+        self.found = np.tile(self.x, (len(run.times), 1))
+        self.happened: list[Happening] = []
+        self.before: list[np.ndarray] = []
+        self.size = np.abs(self.x)
+        self.short = 0
+        self.maps = model.event_maps
+        value = self.triggers(self.time, self.x)
+        self.trigger_size = np.abs(value)
+        self.holds = value > 0  # (events,) bool
+
+    def go(self) -> None:
+        if len(self.run.times) == 0:
+            return
+        self.found[self.run.times <= self.time] = self.x
+        for stop in self.edges[1:]:
+            first = self.time
+            while self.time < stop:
+                self._advance(first, float(stop))
+            if self.run.jumps is not None:
+                after = self.run.jumps.at(float(stop), self.x)
+                if not np.array_equal(after, self.x):
+                    self._dosed(after)
+
+    def _dosed(self, after: np.ndarray) -> None:
+        """The states after a dose, and after the events that it causes."""
+        before, self.x = self.x, after
+        now = self._conditions()
+        rising, self.holds = np.flatnonzero(now & ~self.holds), now
+        if len(rising):
+            self.happened.append(Happening(self.time, tuple(self._cascade(rising.tolist()))))
+            self.before.append(before)
+        self.found[self.run.times == self.time] = self.x
+
+    # ---- triggers --------------------------------------------------------------------------------------------------
+
+    def _inputs(self, t: float) -> np.ndarray:
+        if not self.model.inputs:
+            return np.zeros(0)
+        return values_at(self.run.inputs, self.model.inputs, np.array([t]))[0]
+
+    def triggers(self, t: float, x: np.ndarray) -> np.ndarray:
+        """(events,): positive where a condition holds."""
+        return self.maps.triggers.value(t, x, self.run.params, self._inputs(t))
+
+    def _conditions(self) -> np.ndarray:
+        """(events,) bool: which conditions hold just after now; where a trigger is nearly zero its slope decides."""
+        value, inputs, step = (
+            self.triggers(self.time, self.x),
+            self._inputs(self.time),
+            self.settings.ahead * self.span,
+        )
+        rate = np.asarray(self.model.rhs.value(self.time, self.x, self.run.params, inputs))
+        ahead = self.maps.triggers.value(self.time + step, self.x + step * rate, self.run.params, inputs)
+        near = np.abs(value) <= self.settings.held * self.trigger_size
+        return np.where(near, ahead > value, value > 0)
+
+    def _cascade(self, fired: Sequence[int]) -> list[int]:
+        """Reset the states for the events that fired and for those that become true by that; all of them."""
+        done: list[int] = []
+        waiting = list(fired)
+        while waiting:
+            event = waiting.pop(0)
+            if len(done) >= self.settings.chain * len(self.model.events):
+                raise _Stopped(Trouble("simulation.event_chain", event, self.time))
+            done.append(event)
+            self.holds[event] = True
+            inputs = self._inputs(self.time)
+            self.x = self.maps.resets[event].value(self.time, self.x, self.run.params, inputs)
+            if not np.isfinite(self.x).all():
+                raise _Stopped(Trouble("simulation.event_not_finite", event, self.time))
+            now = self._conditions()
+            if now[event] and not self.model.events[event].leaves_by_itself():
+                raise _Stopped(Trouble("simulation.event_not_left", event, self.time))
+            rising = now & ~self.holds
+            self.holds = now
+            waiting += [int(k) for k in np.flatnonzero(rising) if k not in waiting]
+        self.size = np.maximum(self.size, np.abs(self.x))
+        return done
+
+    def _along(self, curve: Callable[[np.ndarray], np.ndarray], times: np.ndarray) -> np.ndarray:
+        """(times, events): the triggers along the interpolant of a step."""
+        inputs = values_at(self.run.inputs, self.model.inputs, times)
+        return self.maps.triggers.value(times, np.asarray(curve(times)).T, self.run.params, inputs)
+
+    # ---- steps -----------------------------------------------------------------------------------------------------
+
+    def _advance(self, first: float, stop: float) -> None:
+        """Integrate to the next event or to `stop`, an edge; inputs do not jump between `first` and `stop`."""
+        from scipy.integrate import DOP853, Radau
+
+        rate, jacobian = self._functions(first, stop)
+        begin = self.time, self.x.copy()
+        if self._steps(
+            DOP853(rate, self.time, self.x, stop, **self._tolerances()), self.settings.explicit_steps
+        ):
+            return
+        self.time, self.x = begin
+        tolerances = self._tolerances()
+        solver = Radau(rate, self.time, self.x, stop, jac=jacobian, **tolerances)
+        if not self._steps(solver, self.settings.steps):
+            raise _Stopped(None)
+
+    def _tolerances(self) -> dict[str, object]:
+        size = np.maximum(self.size, 1e-3 * max(float(self.size.max(initial=0.0)), 1e-12))
+        return {"rtol": self.rtol, "atol": self.settings.floor * self.rtol * size}
+
+    def _functions(self, first: float, stop: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        inset = min(4 * np.spacing(max(abs(first), abs(stop))), (stop - first) / 4)
+        low, high = first + inset, stop - inset
+        params, point = self.run.params.tolist(), self.model.rhs.at_point
+        middle = self._inputs((low + high) / 2).tolist()
+        sources = [self.run.inputs[name] for name in self.model.inputs]
+        varying = not all(constant_between_breaks(one) for one in sources)
+
+        def rate(t: float, x: np.ndarray) -> list[float]:
+            t = min(max(t, low), high)
+            return point(t, x.tolist(), params, self._inputs(t).tolist() if varying else middle)
+
+        def jacobian(t: float, x: np.ndarray) -> np.ndarray:
+            t = min(max(t, low), high)
+            return self.model.rhs.linearise(t, x, self.run.params, self._inputs(t))[1]
+
+        return rate, jacobian
+
+    def _steps(self, solver: Any, most: int) -> bool:
+        """Step until an event or the end; whether the solver got there within its steps."""
+        for _ in range(most):
+            if solver.status != "running":
+                break
+            try:
+                solver.step()
+            except (ValueError, FloatingPointError, OverflowError):
+                return False
+            if solver.status == "failed" or not np.isfinite(solver.y).all():
+                return False
+            self.size = np.maximum(self.size, np.abs(solver.y))
+            if self._taken(solver):
+                return True
+        return solver.status == "finished"
+
+    def _taken(self, solver: Any) -> bool:
+        """Keep a step up to its first event; whether there was one."""
+        curve, begin, end = solver.dense_output(), float(solver.t_old), float(solver.t)
+        crossing = self._first_crossing(curve, begin, end)
+        upto = end if crossing is None else crossing[0]
+        self._store(curve, begin, upto)
+        self.time = upto
+        if crossing is None:
+            self.x = np.array(solver.y)
+            self.found[self.run.times == upto] = self.x
+            return False
+        self.x = np.array(curve(upto))
+        self._fire(crossing[1])
+        return True
+
+    def _store(self, curve: Callable[..., Any], begin: float, end: float) -> None:
+        rows = np.arange(*np.searchsorted(self.run.times, [begin, end], side="right"))
+        if len(rows):
+            self.found[rows] = curve(self.run.times[rows]).T
+
+    def _first_crossing(
+        self, curve: Callable[..., Any], begin: float, end: float
+    ) -> tuple[float, list[int]] | None:
+        """The first time in a step at which triggers rise through zero, and the events; updates which ones hold."""
+        from scipy.optimize import brentq
+
+        times = np.linspace(begin, end, self.settings.points + 1)[1:]
+        values = self._along(curve, times)
+        self.trigger_size = np.maximum(self.trigger_size, np.abs(values).max(axis=0))
+        roots: dict[int, float] = {}
+        holds = self.holds.copy()
+        for k in range(values.shape[1]):
+            low = begin
+            for t, value in zip(times, values[:, k], strict=True):
+                if value > 0 and not holds[k]:
+                    trigger = _of_one(self, curve, k)
+                    start = _negative_before(trigger, low, t)
+                    roots[k] = (
+                        t if start is None else float(brentq(trigger, start, t, xtol=1e-300, rtol=1e-15))
+                    )
+                    break
+                holds[k] = value > 0
+                low = t
+        if not roots:
+            self.holds = holds
+            return None
+        time = min(roots.values())
+        near = [k for k, root in sorted(roots.items()) if root - time <= self.settings.together * self.span]
+        late = max(roots[k] for k in near)
+        others = [
+            k for k in range(values.shape[1]) if k not in near
+        ]  # conditions that ended before the event
+        self.holds[others] = self.triggers(late, np.asarray(curve(late)))[others] > 0
+        return late, near
+
+    def _fire(self, events: Sequence[int]) -> None:
+        before = self.x.copy()
+        last = self.happened[-1].time if self.happened else -np.inf
+        self.short = self.short + 1 if self.time - last < self.settings.accumulating * self.span else 0
+        if self.short >= self.settings.accumulated or len(self.happened) >= self.settings.most:
+            raise _Stopped(Trouble(ZENO, events[0], self.time))
+        fired = self._cascade(events)
+        self.happened.append(Happening(self.time, tuple(fired)))
+        self.before.append(before)
+        self.found[self.run.times == self.time] = self.x
+
+
+def _of_one(work: _Work, curve: Callable[..., Any], event: int) -> Callable[[float], float]:
+    return lambda t: float(work.triggers(t, curve(t))[event])
+
+
+def _negative_before(trigger: Callable[[float], float], low: float, high: float) -> float | None:
+    """A time in [low, high) at which the trigger is not positive, as late as 40 halvings towards low find one."""
+    for halving in range(1, 41):
+        if trigger(low) <= 0:
+            return low
+        t = low + (high - low) * 0.5**halving
+        if trigger(t) <= 0:
+            return t
+    return None
