@@ -50,7 +50,7 @@ class Study:
     noise: object
     rates: Callable  # (t, x, p, weight) -> x'
     begin: Callable  # p -> x(0)
-    outputs: Callable  # (x, p) -> observables by name
+    outputs: Callable  # (x, p, weight) -> observables by name
     level: Callable  # (observable, prediction, p) -> standard deviation
     people: Callable  # rng -> list of Person
     random: object = None
@@ -77,7 +77,7 @@ def curve(study: Study, person: Person, p: dict[str, float]) -> dict[str, np.nda
 
             x = solve_ivp(rates, (t, stops[k + 1]), x, method="LSODA", rtol=1e-9, atol=1e-10).y[:, -1]
     return {
-        name: np.array([study.outputs(found[t], p)[name] for t in times])
+        name: np.array([study.outputs(found[t], p, person.weight)[name] for t in times])
         for name, times in person.times.items()
     }
 
@@ -245,7 +245,7 @@ def warfarin() -> Study:
         pf.Noise(additive={"cp": (0.001, 5), "pca": (0.1, 50)}, proportional={"cp": (0.001, 1), "pca": 0}),
         rates,
         lambda p: [0, 0, 0, p["e0"]],
-        lambda x, p: {"cp": x[2] / p["v"], "pca": x[3]},
+        lambda x, p, w: {"cp": x[2] / p["v"], "pca": x[3]},
         lambda name, f, p: (
             np.full(len(f), p.get("noise.additive.pca", 4.0))
             if name == "pca"
@@ -286,7 +286,7 @@ def two_compartments() -> Study:
         pf.Noise(proportional=(0.005, 1)),
         rates,
         lambda p: [0, 0],
-        lambda x, p: {"conc": x[0] / p["v1"]},
+        lambda x, p, w: {"conc": x[0] / p["v1"]},
         lambda name, f, p: p.get("noise.proportional", 0.12) * f,
         people,
         pf.RandomEffects(correlated=[("cl", "v1")]),
@@ -319,7 +319,7 @@ def phenobarbital() -> Study:
         pf.Noise(additive=(0.05, 50)),
         lambda t, x, p, w: [-p["cl"] / p["v"] * x[0]],
         lambda p: [0.0],
-        lambda x, p: {"conc": x[0] / p["v"]},
+        lambda x, p, w: {"conc": x[0] / (p["v"] * w)},
         lambda name, f, p: np.full(len(f), p.get("noise.additive", 2.5)),
         people,
     )
@@ -369,7 +369,7 @@ def seven_states() -> Study:
         ),
         rates,
         lambda p: [0, 0, 0, 0, 0, 0, p["base"]],
-        lambda x, p: {"conc": x[4] / p["v"], "response": x[6]},
+        lambda x, p, w: {"conc": x[4] / p["v"], "response": x[6]},
         lambda name, f, p: (
             np.full(len(f), p.get("noise.additive.response", 2.0))
             if name == "response"
