@@ -5,7 +5,6 @@
     python benchmarks/population.py scale       # 250, 500 and 1,000 individuals with 8 samples each: seconds and memory
     python benchmarks/population.py plain       # theophylline against scipy.optimize over solve_ivp with sensitivities
     python benchmarks/population.py neutropenia # five states, three of them hidden, 30 individuals, 10 poor starts
-    python benchmarks/population.py study [N]   # bias and coverage on N simulated data sets of two models (200)
 
 Times are processor seconds of this process, so that a busy machine does not count.
 """
@@ -227,34 +226,6 @@ def hidden(count: int = 10) -> None:
     print(f"{sum(one < min(found) + 0.01 for one in found)} of {count} starts reach {min(found):.4f}")
 
 
-# ---- simulated studies ---------------------------------------------------------------------------------------------
-
-
-def study(count: int = 200, individuals: int = 50) -> None:
-    """Bias of typical values and variances, and coverage of 95 % intervals, with 50 individuals."""
-    for words, spreads, noise in (
-        ("theophylline", SPREADS, 0.3),
-        ("wide spreads", {**SPREADS, "cl": 0.5}, 0.6),
-    ):
-        values, covered = [], []
-        for seed in range(count):
-            fit = pf.fit(simulated(individuals, 1000 + seed, spreads, noise))
-            if not fit.success:
-                continue
-            ends = fit.intervals()
-            typical = [fit.parameters[name] / TRUE[name] for name in TRUE]
-            spread = [fit.population.covariance.loc[name, name] / sd**2 for name, sd in spreads.items()]
-            values.append([*typical, *spread])
-            truth = {**TRUE, **{f"sd({name})": sd for name, sd in spreads.items()}}
-            covered.append([ends[name][0] <= one <= ends[name][1] for name, one in truth.items()])
-        bias, cover = 100 * (np.mean(values, axis=0) - 1), 100 * np.mean(covered, axis=0)
-        print(f"{words}: {len(values)} of {count} fits")
-        print(f"  bias of typical values {np.round(bias[:3], 2)} %, of variances {np.round(bias[3:], 1)} %")
-        print(
-            f"  coverage of typical values {np.round(cover[:3], 1)} %, of spreads {np.round(cover[3:], 1)} %"
-        )
-
-
 if __name__ == "__main__":
     tasks = {
         "published": published,
@@ -262,7 +233,6 @@ if __name__ == "__main__":
         "scale": scale,
         "plain": plain,
         "neutropenia": hidden,
-        "study": study,
     }
     chosen = sys.argv[1] if len(sys.argv) > 1 else "published"
     tasks[chosen](*map(int, sys.argv[2:]))

@@ -7,6 +7,8 @@ place in _HOMES, and a line in __init__.pyi for editors.
 import sys as _sys
 from importlib import import_module as _import
 
+from picardfit.hooks import register as _register
+
 __version__ = "0.1.0"
 
 _HOMES = {  # module -> the public names that live in it
@@ -69,6 +71,18 @@ _HOMES = {  # module -> the public names that live in it
     "model.random_effects": ("RandomEffects",),
     "inference.validation": ("Validation",),
 }
+_register(  # methods of a problem or a population fit that functions of higher rooms carry out
+    {
+        "marginal_objective": "picardfit.inference.population.at_values:marginal_objective",
+        "write_petab": "picardfit.exporters.petab:write_petab",
+        "plot_individuals": "picardfit.display.plots.population:plot_individuals",
+        "draw": "picardfit.display.gallery:draw",
+        "write_plots": "picardfit.display.plots:write_plots",
+        "write_population_report": "picardfit.display.population_report:write_population_report",
+        "population_line": "picardfit.display.population_text:population_line",
+        "save_population": "picardfit.files.population_file:save_population",
+    }
+)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 

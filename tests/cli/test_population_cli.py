@@ -62,6 +62,34 @@ def test_curves_are_exported(study, tmp_path):
     assert run("export", study / "results" / "fit.json", "--out", tmp_path / "m.py").exit_code == 0
 
 
+def test_profiles_of_typical_values_and_spreads(study):
+    saved = study / "results" / "fit.json"
+    result = run("profile", saved, "-p", "sd(v)")
+    assert result.exit_code == 0, result.output
+    low, high = pf.load(saved).profile("sd(v)").interval()
+    told = next(line.split() for line in result.output.splitlines() if line.startswith("sd(v)"))
+    assert [float(told[2]), float(told[3])] == pytest.approx([low, high], rel=1e-3)
+    kept = json.loads(run("profile", saved, "-p", "v", "--json").stdout)["kept"]
+    assert kept == ["sd(v)"]
+
+
+def test_draws_of_a_population_are_refused(study):
+    result = run("sample", study / "results" / "fit.json")
+    assert result.exit_code == 2
+    assert "vary between individuals" in result.stderr
+
+
+def test_priors_of_spreads_in_a_problem_file(study, tmp_path):
+    text = (study / "problem.toml").read_text(encoding="utf-8")
+    (tmp_path / "theophylline.csv").write_bytes((study / "theophylline.csv").read_bytes())
+    path = tmp_path / "problem.toml"
+    given = 'correlated = []\npriors = { ka = { type = "half-normal", sd = 0.5 } }'
+    path.write_text(text.replace("correlated = []", given), encoding="utf-8")
+    assert pf.read_problem(path).random.priors == {"ka": pf.priors.HalfNormal(0.5)}
+    path.write_text(text.replace("correlated = []", "priors = 3"), encoding="utf-8")
+    assert complaint(pf.read_problem, path).code == "files.prior_kind"
+
+
 def test_candidates_are_ranked(study):
     result = run("design", study, "--json")
     assert result.exit_code == 0, result.output

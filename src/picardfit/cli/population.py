@@ -89,7 +89,7 @@ def write_population(
 
 
 def _rows(fit: PopulationFit, level: float) -> list[tuple[object, ...]]:
-    """Parameters, then spreads sd(...), under COLUMNS."""
+    """Parameters, then spreads sd(...), then derived quantities, under COLUMNS."""
     errors, ends = fit.errors(), fit.intervals(level)
     rows: list[tuple[object, ...]] = []
     for name, value in fit.parameters.items():
@@ -109,6 +109,9 @@ def _rows(fit: PopulationFit, level: float) -> list[tuple[object, ...]]:
                 "" if spread.state == "estimated" else spread.state,
             )
         )
+    for name, derived in fit.derived.items():
+        ends_of = derived.interval(level)
+        rows.append((name, derived.value, derived.standard_error, *ends_of, derived.unit, "derived"))
     return rows
 
 

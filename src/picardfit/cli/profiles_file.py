@@ -66,8 +66,12 @@ def _belongs(name: str, points: Points, fit: Fit, same: SameEstimate) -> bool:
     """Whether a profile is one of this fit: its lowest point is at the estimate."""
     import numpy as np
 
+    from picardfit.inference.population.answer import PopulationFit
     from picardfit.problem.quantity import quantity
 
+    if isinstance(fit, PopulationFit):
+        spreads = {f"sd({name})": one.sd for name, one in fit.population.spreads.items()}
+        return _at_lowest(points, {**fit.parameters, **spreads}.get(name), same)
     layout = fit.problem.layout
     try:
         one = quantity(fit.problem, name)
@@ -77,5 +81,10 @@ def _belongs(name: str, points: Points, fit: Fit, same: SameEstimate) -> bool:
     if solution is None:
         return False
     estimate = float(one.natural(layout, np.array(one.value(layout, solution.unknowns))))
+    return _at_lowest(points, estimate, same)
+
+
+def _at_lowest(points: Points, estimate: float | None, same: SameEstimate) -> bool:
+    """Whether the lowest point is at this estimate."""
     values, lowest = [value for value, _ in points], min(points, key=lambda point: abs(point[1]))[0]
-    return abs(estimate - lowest) <= same.part * (max(values) - min(values))
+    return estimate is not None and abs(estimate - lowest) <= same.part * (max(values) - min(values))

@@ -24,6 +24,7 @@ from picardfit.cli.common import (
 )
 from picardfit.cli.fit import Out, Report
 from picardfit.cli.profile import fit_of
+from picardfit.cli.saved import check_single
 from picardfit.errors import Audience
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def sample(
         }
         method = methods[sampler]()
         result, folder = fit_of(problem, out, quiet or as_json)
+        check_single(result, "sample", problem)
         found = result.posterior(
             method, seed=seed, ledger=ledger, progress=False if quiet or as_json else None
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,6 +25,7 @@ from picardfit.display.text import (
     experiment_row,
     number,
     parameter_row,
+    time_words,
 )
 from picardfit.display.typeset import Equation, equations_html
 from picardfit.errors import InputError
@@ -194,6 +196,20 @@ def typeset(lines: Sequence[Equation]) -> Markup:
     if drawn is not None:
         return Markup('<div class="wide">{}</div>').format(Markup(drawn))
     return draw("text", "\n".join(f"{name}{chr(39) * prime} = {formula}" for name, formula, prime in lines))
+
+
+def fitted(problem: Problem) -> dict[str, object]:
+    """The variables of templates/base.html that say what was fitted."""
+    model = problem.model
+    names = (*model.states, *model.inputs, *model.observables)
+    units = {"t": time_words(problem), **{name: model.unit(name) for name in names}}
+    return {
+        "equations": equations(model),
+        "units": [f"{name} in {unit}" for name, unit in units.items() if unit],
+        "noise": "" if problem.noise is None else noise_words(problem.noise),
+        "written": dedent(model.text).strip(),
+        "parameters": parameter_table(problem),
+    }
 
 
 def parameter_table(problem: Problem) -> Markup:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from datetime import date
 from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
@@ -15,10 +14,8 @@ from picardfit.display.gallery import PICTURES, draw
 from picardfit.display.markup import (
     check_page,
     environment,
-    equations,
     experiment_table,
-    noise_words,
-    parameter_table,
+    fitted,
     picture,
     table,
 )
@@ -32,8 +29,8 @@ from picardfit.display.population_text import (
     typical_rows,
 )
 from picardfit.display.text import effort_words, number
-from picardfit.display.verdicts import verdict_words
-from picardfit.errors import InputError, counted
+from picardfit.display.verdicts import Summary, verdict_words
+from picardfit.errors import InputError, Status, counted
 from picardfit.whole_files import write_text
 
 if TYPE_CHECKING:
@@ -56,13 +53,8 @@ def _content(fit: PopulationFit, title: str) -> dict[str, object]:
         "title": title,
         "size": f"{counted(fit.estimated, 'estimated number')} from {words[1]} of {words[0]}",
         "date": f"{date.today():%d %B %Y}",
-        "kind": "good" if fit.success else "bad",
-        "headline": "Success." if fit.success else "No success.",
-        "message": fit.message,
-        "equations": equations(problem.model),
-        "noise": "" if problem.noise is None else noise_words(problem.noise),
-        "written": dedent(problem.model.text).strip(),
-        "parameters": parameter_table(problem),
+        "verdict": _summary(fit),
+        **fitted(problem),
         "experiments": experiment_table(problem.experiments, problem.initial),
         "solved": fit.optimum is not None,
         "effort": effort_words(fit.iterations, fit.seconds),
@@ -70,6 +62,15 @@ def _content(fit: PopulationFit, title: str) -> dict[str, object]:
         "versions": f"picardfit {__version__}, Python {platform.python_version()}",
     }
     return shown if fit.optimum is None else shown | _estimates(fit)
+
+
+def _summary(fit: PopulationFit) -> Summary:
+    """The verdict at the top: yellow where something should be known before the estimates are used."""
+    if not fit.success:
+        return Summary("failed", "The fit did not succeed.", [fit.message])
+    doubts = bool(fit.warnings) or fit.status is not Status.CONVERGED
+    headline = f"Objective {fit.population.objective:.2f} by {fit.marginal.name}."
+    return Summary("mind" if doubts else "fine", headline, [fit.message])
 
 
 def _estimates(fit: PopulationFit) -> dict[str, object]:

@@ -46,6 +46,10 @@ def typical_rows(fit: PopulationFit, level: float = 0.95) -> list[tuple[str, ...
         unit = one.unit or units.get(name, "")
         shown = (cell(error, 2), cell(low), cell(high)) if error is not None else ("", "", "")
         rows.append((name, number(value), *shown, unit, remark))
+    for name, derived in fit.derived.items():
+        low, high = derived.interval(level)
+        shown = cell(derived.standard_error, 2), cell(low), cell(high)
+        rows.append((name, number(derived.value), *shown, derived.unit, f"= {derived.formula}"))
     return rows
 
 
@@ -89,12 +93,15 @@ def likelihood_lines(fit: PopulationFit) -> list[str]:
         f"negative log-likelihood = {number(fit.nllh, 8)}, AIC {number(fit.aic, 6)}, BIC {number(fit.bic, 6)}",
     ]
     if fit.status.converged and fit.optimum is not None and fit.optimum.hessian is not None:
-        kind = fit.population.errors.kind
+        errors, penalised = fit.population.errors, fit.optimum.at.study.penalty is not None
+        why = "with the priors" if penalised else "as there are too few individuals for the sandwich"
         lines.append(
             "standard errors: sandwich of the individuals' gradients"
-            if kind == "sandwich"
-            else "standard errors: Fisher information, as there are too few individuals for the sandwich"
+            if errors.kind == "sandwich"
+            else f"standard errors: Fisher information, {why}"
         )
+    if fit.optimum is not None and fit.optimum.at.study.penalty is not None:
+        lines.insert(1, f"with the priors: -log posterior density = {number(fit.objective, 8)}")
     return lines
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import matplotlib
@@ -26,12 +25,10 @@ from picardfit.display.markup import (
     check_page,
     draw,
     environment,
-    equations,
     estimate_tables,
     experiment_table,
+    fitted,
     folding_table,
-    noise_words,
-    parameter_table,
     picture,
     table,
 )
@@ -48,7 +45,6 @@ from picardfit.display.text import (
     shows_searches,
     size_words,
     statistics_lines,
-    time_words,
 )
 from picardfit.display.verdicts import TESTS_HEADER, percent, summary, tests_rows, verdict_words
 from picardfit.errors import InputError
@@ -99,10 +95,8 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
     """Every variable of templates/report.html."""
     from picardfit import __version__
 
-    problem, model = fit.problem, fit.problem.model
+    problem = fit.problem
     found = fit.identifiability() if fit.status.converged else None
-    names = (*model.states, *model.inputs, *model.observables)
-    units = {"t": time_words(problem), **{name: model.unit(name) for name in names}}
     method = type(fit.method).__name__
     known = {"NumPy": np, "SciPy": scipy, "SymPy": sympy, "Matplotlib": matplotlib}
     versions = {"picardfit": __version__, "Python": platform.python_version()}
@@ -115,11 +109,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "verdict": summary(fit, found),
         "solved": fit.solution is not None,
         "judged": fit.status.converged,
-        "equations": equations(model),
-        "units": [f"{name} in {unit}" for name, unit in units.items() if unit],
-        "noise": "" if problem.noise is None else noise_words(problem.noise),
-        "written": dedent(model.text).strip(),
-        "parameters": parameter_table(problem),
+        **fitted(problem),
         "experiments": _experiments(problem, settings),
         "values": _values(fit, settings.values),
         "values_printed": len(problem.samples.times) <= settings.printed_values,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from picardfit.checks import FrozenDict, as_mapping, as_number
 from picardfit.errors import InputError
+from picardfit.model.priors import KINDS, Prior
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,13 @@ class RandomEffects:
     `correlated`: groups of names whose effects are correlated, for example [("cl", "v")]; the others are independent.
     `start`: name -> variance from which the search begins, found from the data where it is not given.
     `fixed`: name -> variance that is not estimated; 0 means that the parameter does not vary.
+    `priors`: name -> prior of the standard deviation, for example {"ka": pf.priors.HalfNormal(0.5)}.
     """
 
     correlated: tuple[tuple[str, ...], ...] = ()
     start: Mapping[str, float] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
+    priors: Mapping[str, Prior] = field(default_factory=dict)
     occasions: object = None  # a second level, which is refused
 
     def __post_init__(self) -> None:
@@ -35,14 +38,16 @@ class RandomEffects:
                 raise InputError("model.random_fixed_in_group", name, key=("random", "fixed", name))
             if name in start:
                 raise InputError("model.random_start_and_fixed", name, key=("random", "start", name))
-        for key, value in {"correlated": groups, "start": start, "fixed": fixed}.items():
+        priors = _priors(self.priors, fixed)
+        every = {"correlated": groups, "start": start, "fixed": fixed, "priors": priors}
+        for key, value in every.items():
             object.__setattr__(self, key, value)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name that appears, once."""
         grouped = (name for group in self.correlated for name in group)
-        return tuple(dict.fromkeys([*grouped, *self.start, *self.fixed]))
+        return tuple(dict.fromkeys([*grouped, *self.start, *self.fixed, *self.priors]))
 
 
 def _groups(given: object) -> tuple[tuple[str, ...], ...]:
@@ -69,4 +74,16 @@ def _variances(given: object, what: str, least: float | None = None) -> FrozenDi
         if number < 0 or (least is not None and number <= least):
             raise InputError("model.random_variance", name, key=("random", what, name), value=number)
         found[name] = number
+    return FrozenDict(found)
+
+
+def _priors(given: object, fixed: Mapping[str, float]) -> FrozenDict[str, Prior]:
+    """The priors of standard deviations, which must be estimated."""
+    found = {}
+    for name, prior in as_mapping(given, "priors", '{"ka": pf.priors.HalfNormal(0.5)}').items():
+        if not isinstance(prior, KINDS):
+            raise InputError("model.random_prior", name, key=("random", "priors", name), value=prior)
+        if name in fixed:
+            raise InputError("model.random_prior_and_fixed", name, key=("random", "priors", name))
+        found[name] = prior
     return FrozenDict(found)

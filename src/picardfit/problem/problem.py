@@ -15,6 +15,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.hooks import handed_on
 from picardfit.model.clock import Timed, moves, timed
 from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
@@ -478,10 +479,9 @@ class Problem:
         `parameters`, `initial`: the nominal values, as for `loss`; by default those of the problem, and where it has
         none the starts or the middle of the bounds. What PEtab cannot say is refused by name.
         """
-        from picardfit.exporters.petab import write_petab
-
         values = (self.nominal or {}) if parameters is None else parameters
-        return write_petab(self, folder, unknowns_from(self, values, initial, missing="nan"))
+        unknowns = unknowns_from(self, values, initial, missing="nan")
+        return Path(handed_on("write_petab")(self, folder, unknowns))
 
     def marginal_objective(
         self, parameters: Mapping[str, object], covariance: object, marginal: object = None
@@ -491,9 +491,7 @@ class Problem:
         `parameters`: typical values and noise levels; `covariance`: of the random effects, {"ka": 0.04} or a DataFrame.
         `marginal`: how the integral over the random effects is approximated, by default pf.FOCEI().
         """
-        from picardfit.inference.population.at_values import marginal_objective
-
-        return marginal_objective(self, parameters, covariance, marginal)
+        return float(handed_on("marginal_objective")(self, parameters, covariance, marginal))
 
     def _predicted(self, unknowns: np.ndarray) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""

@@ -81,16 +81,21 @@ def _random_record(random: RandomEffects | None) -> Record | None:
     if random is None:
         return None
     groups = [list(group) for group in random.correlated]
-    return {"correlated": groups, "start": dict(random.start), "fixed": dict(random.fixed)}
+    record: Record = {"correlated": groups, "start": dict(random.start), "fixed": dict(random.fixed)}
+    if random.priors:
+        record["priors"] = {name: _kind_record(one) for name, one in random.priors.items()}
+    return record
 
 
 def _random_from(record: object) -> RandomEffects | None:
     if record is None:
         return None
-    known = ("correlated", "start", "fixed")
+    known = ("correlated", "start", "fixed", "priors")
     if not isinstance(record, dict) or not record.keys() <= set(known):
         raise InputError("problem.saved_random", value=record, known=known)
-    return RandomEffects(**record)
+    given = get(record, "priors", dict) if "priors" in record else {}
+    priors = {name: _kind_from(one, PRIORS, "prior", name) for name, one in given.items()}
+    return RandomEffects(**{**record, "priors": priors})
 
 
 def _derived_from(record: Record) -> dict[str, Derived]:

@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import chi2
 
 import picardfit as pf
 from complaints import complaint
+from picardfit.inference.population.objective import evaluate
 from populations import linear_growth, linear_objective, log_random, theophylline, wang
 
 
@@ -299,3 +301,56 @@ def test_fewer_data_than_effects_are_allowed_and_said():
     found = pf.fit(problem.with_experiments([short, *problem.experiments[1:]]))
     assert found.success
     assert "inference.fewer_data_than_effects" in [one.code for one in found.warnings]
+
+
+def test_the_other_side_of_a_flip_flop_is_told(theophylline_fit):
+    (notice,) = [one for one in theophylline_fit.warnings if one.code == "inference.population_rival"]
+    assert notice.values["own"] == pytest.approx(116.8034, abs=1e-3)
+    assert notice.values["objective"] == pytest.approx(110.33, abs=0.1)
+
+
+def test_intervals_of_spreads_are_those_of_chi_squared():
+    fit = pf.fit(linear_growth(individuals=40, samples=12, noise=0.01))  # individuals are known exactly
+    sd, (low, high) = fit.population.spreads["b"].sd, fit.population.spread_intervals()["b"]
+    wanted = sd * np.sqrt(40 / chi2.ppf([0.975, 0.025], 39))
+    assert (low, high) == pytest.approx(tuple(wanted), rel=0.02)
+
+
+def test_a_fresh_evaluation_has_the_value_of_the_optimum(theophylline_fit):
+    at = theophylline_fit.optimum.at
+    assert evaluate(at.study, at.point).value == pytest.approx(at.value, abs=1e-6)
+
+
+def test_derived_quantities_of_typical_values():
+    fit = pf.fit(theophylline(derived={"half_life": "log(2)*v/cl"}))
+    found, errors = fit.derived["half_life"], fit.population.errors.covariance()
+    assert found.value == pytest.approx(np.log(2) * fit.parameters["v"] / fit.parameters["cl"])
+    slope = np.zeros(len(errors))
+    slope[[1, 2]] = -found.value, found.value  # of log cl and log v
+    assert found.standard_error == pytest.approx(np.sqrt(slope @ errors @ slope))
+    assert "half_life" in str(fit)
+
+
+def test_what_only_other_fits_have_is_said(wang_fit):
+    with pytest.raises(AttributeError, match=r"no `bootstrap`: .*simulate"):
+        wang_fit.bootstrap(10)
+
+
+def test_every_observable_is_in_the_first_stage():
+    """Individuals 3, 7, 11, ... alone measure y: an even choice of some would miss them."""
+    model = pf.Model("x' = -k*x\ny' = q - k*y")
+    rng, times, people = np.random.default_rng(0), np.array([0.5, 1.0, 2.0]), []
+    for e in range(100):
+        k, q = np.exp(0.2 * rng.standard_normal()), 2.0
+        x, y = np.exp(-k * times), q / k * (1 - np.exp(-k * times))
+        data = (
+            {"y": y + 0.05 * rng.standard_normal(3)}
+            if e in (3, 50)
+            else {"x": x + 0.05 * rng.standard_normal(3)}
+        )
+        people.append(pf.Experiment(times, data, f"{e}", t0=0))
+    parameters = {"k": log_random(0.05, 20), "q": pf.Parameter(0.01, 100, log=True)}
+    noise = pf.Noise(additive=(0.001, 1))
+    fit = pf.fit(pf.Problem(model, people, parameters, initial={"x": 1.0, "y": 0.0}, noise=noise))
+    assert fit.success
+    assert fit.parameters["q"] == pytest.approx(2.0, rel=0.15)

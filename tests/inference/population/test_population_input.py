@@ -63,11 +63,6 @@ def test_local_parameter_without_distribution():
     assert code_of(pf.fit, problem) == "inference.population_local"
 
 
-def test_prior_of_a_typical_value():
-    prior = pf.Parameter(0.1, 10, log=True, random=True, prior=pf.priors.Uniform(0.1, 5))
-    assert code_of(pf.fit, population(parameters={"k": prior})) == "inference.population_prior"
-
-
 def test_marginal_of_a_problem_without_random_effects():
     problem = population(parameters={"k": (0.1, 10)})
     assert code_of(pf.fit, problem, marginal=pf.FOCEI()) == "inference.marginal_without_random"
@@ -135,6 +130,11 @@ def test_bad_covariances(covariance, code):
         ({"fixed": {"ka": -1.0}}, "model.random_variance"),
         ({"correlated": [("cl", "v")], "fixed": {"v": 0.1}}, "model.random_fixed_in_group"),
         ({"start": {"ka": 0.1}, "fixed": {"ka": 0.1}}, "model.random_start_and_fixed"),
+        ({"priors": {"ka": 0.5}}, "model.random_prior"),
+        (
+            {"priors": {"ka": pf.priors.HalfNormal(0.5)}, "fixed": {"ka": 0.1}},
+            "model.random_prior_and_fixed",
+        ),
     ],
 )
 def test_bad_random_effects(options, code):
@@ -166,5 +166,7 @@ def test_likelihood_ratios_that_make_no_sense():
     fit = pf.fit(wang())
     assert code_of(fit.likelihood_ratio, fit) == "inference.ratio_order"
     assert code_of(fit.likelihood_ratio, 3) == "inference.ratio_of"
+    prior = pf.RandomEffects(priors={"ke": pf.priors.HalfNormal(0.5)})
+    assert code_of(fit.likelihood_ratio, pf.fit(replace(wang(), random=prior))) == "inference.ratio_priors"
     assert code_of(fit.likelihood_ratio, pf.fit(linear_growth())) == "inference.ratio_data"
     assert code_of(fit.likelihood_ratio, pf.fit(wang(), marginal=pf.FO())) == "inference.ratio_marginal"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from picardfit.errors import closest
-from picardfit.files.toml_source import Source, schema
+from picardfit.files.sections.beliefs import described
+from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.inference.population.marginals import FO, FOCE, FOCEI, Marginal, MarginalLaplace, Quadrature
 from picardfit.model.random_effects import RandomEffects
 
@@ -24,8 +26,24 @@ def read_random(source: Source, content: Mapping[str, object]) -> RandomEffects 
         return None
     known = schema()["properties"]["random"]["properties"]
     table = source.known(("random",), content["random"], known)
-    given = {name: table[name] for name in ("correlated", "start", "fixed") if name in table}
+    given: dict[str, Any] = {name: table[name] for name in ("correlated", "start", "fixed") if name in table}
+    if "priors" in table:
+        priors = _priors(source, table["priors"])
+        if priors is None:
+            return None
+        given["priors"] = priors
     return source.attempt(("random",), RandomEffects, **given)
+
+
+def _priors(source: Source, given: object) -> dict[str, object] | None:
+    """Priors of standard deviations by name; None and a fault if one is wrong."""
+    if not isinstance(given, dict):
+        source.fault(("random", "priors"), "files.prior_kind", "priors", kind=kind_of(given))
+        return None
+    found = {
+        name: described(source, ("random", "priors", name), one, "prior", name) for name, one in given.items()
+    }
+    return None if None in found.values() else found
 
 
 def read_marginal(source: Source, content: Mapping[str, object]) -> Marginal | None:

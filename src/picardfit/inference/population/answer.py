@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike
 from picardfit.display.hook import shown
 from picardfit.errors import Conclusion, InputError, Notice, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED
+from picardfit.evidence.derived import DerivedEstimate
 from picardfit.evidence.goodness_of_fit import Criteria
 from picardfit.fit import Fit
 from picardfit.formulas.kernels import Array
+from picardfit.hooks import handed_on
 from picardfit.inference.identifiability import DEFAULT as VERDICTS
 from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 from picardfit.inference.population.distribution import Population
@@ -103,12 +105,13 @@ class PopulationFit:
         if self.optimum is None:
             return inf
         exact = self.optimum.at.study.setting.measurements.exact
-        return self.optimum.at.value + 0.5 * exact * float(np.log(2 * np.pi))
+        return self.optimum.at.likelihood + 0.5 * exact * float(np.log(2 * np.pi))
 
     @property
     def objective(self) -> float:
-        """What was minimised: the negative log-likelihood."""
-        return self.nllh
+        """What was minimised: the negative log-likelihood, with -log density of the priors."""
+        penalty = None if self.optimum is None else self.optimum.at.study.penalty
+        return self.nllh if penalty is None else self.nllh + penalty.terms(self._found.at.point)[0]
 
     @property
     def log_likelihood(self) -> float:
@@ -170,8 +173,29 @@ class PopulationFit:
         layout = self._found.at.study.setting.problem.layout
         return [layout.names[k] for k in layout.column_parameters]
 
+    @cached_property
+    def derived(self) -> dict[str, DerivedEstimate]:
+        """The derived quantities of the problem at the typical values, each with value, standard error and interval."""
+        from picardfit.inference.population.derived import derived_of_typical
+
+        return {} if self.optimum is None or not self.problem.derived else derived_of_typical(self)
+
     @property
-    def _judged(self) -> bool:
+    def initial_states(self) -> dict[str, dict[str, float]]:
+        """individual -> state -> value at its t0, at its most probable parameters."""
+        return {} if self.optimum is None else self.individual_fit.initial_states
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Say what there is instead of what only other fits have."""
+            if hasattr(Fit, name):
+                raise AttributeError(str(InputError("fit.not_of_populations", name)))
+            raise AttributeError(f"'PopulationFit' object has no attribute '{name}'")
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are standard errors: the search converged."""
         return self.optimum is not None and self.status.converged and self.optimum.hessian is not None
 
     def errors(self, kind: Kind | None = None) -> dict[str, float]:
@@ -183,7 +207,7 @@ class PopulationFit:
         if self.optimum is None:
             return {}
         names = [*self._columns, *(f"sd({name})" for name in self.population.names)]
-        if not self._judged:
+        if not self.judged:
             return dict.fromkeys(names, nan)
         covariance, population = self.population.errors.covariance(kind), self.population
         width, layout = len(self._theta), self._found.at.study.setting.problem.layout
@@ -206,7 +230,7 @@ class PopulationFit:
         if self.optimum is None:
             return {}
         names = [*self._columns, *(f"sd({name})" for name in self.population.names)]
-        if not self._judged:
+        if not self.judged:
             return dict.fromkeys(names, (nan, nan))
         layout, population = self._found.at.study.setting.problem.layout, self.population
         covariance, reach = population.errors.covariance(), population.reach(level)
@@ -224,7 +248,7 @@ class PopulationFit:
 
     def identifiability(self) -> Identifiability:
         """What the data determine: a verdict in words for each typical value and each spread."""
-        if not self._judged:
+        if not self.judged:
             raise InputError("inference.no_solution", ended=self.status)
         errors, verdicts = self.errors(), {}
         for name in self._columns:
@@ -327,15 +351,11 @@ class PopulationFit:
 
     def plot(self, path: str | Path | None = None, experiments: Iterable[str] | None = None) -> Figure:
         """Data with the curve of each individual and of the typical one, at most twelve individuals."""
-        from picardfit.display.plots.population import plot_individuals
-
-        return plot_individuals(self, path, experiments)
+        return cast("Figure", handed_on("plot_individuals")(self, path, experiments))
 
     def picture(self, name: str, path: str | Path | None = None) -> Figure:
         """A picture by name: individuals, observed, residuals, cwres, npde, vpc, pcvpc or effects."""
-        from picardfit.display.gallery import draw
-
-        return draw(cast(Fit, self), name, path)
+        return cast("Figure", handed_on("draw")(self, name, path))
 
     def plot_residuals(self, path: str | Path | None = None) -> Figure:
         """Data minus the individual curves, over time and over the fitted value."""
@@ -343,26 +363,18 @@ class PopulationFit:
 
     def plots(self, folder: str | Path, ending: str = "png") -> list[Path]:
         """Write all figures of this fit into a folder, as files with this ending, and return their paths."""
-        from picardfit.display.plots import write_plots
-
-        return write_plots(cast(Fit, self), folder, ending)
+        return list(handed_on("write_plots")(self, folder, ending))
 
     def report(self, path: str | Path, title: str = "Report of a population fit") -> Path:
         """Write a self-contained HTML report."""
-        from picardfit.display.population_report import write_population_report
-
-        return write_population_report(self, path, title)
+        return Path(handed_on("write_population_report")(self, path, title))
 
     def save(self, path: str | Path) -> Path:
         """Write the fit with its problem as JSON; `pf.load` reads it back."""
-        from picardfit.files.population_file import save_population
-
-        return save_population(self, path)
+        return Path(handed_on("save_population")(self, path))
 
     def __repr__(self) -> str:
-        from picardfit.display.population_text import population_line
-
-        return population_line(self)
+        return str(handed_on("population_line")(self))
 
 
 def _verdict(name: str, value: float, error: float, unit: float, relative: bool) -> Verdict:

@@ -17,6 +17,7 @@ from picardfit.inference.population.marginals import FO, Marginal, Quadrature, a
 from picardfit.inference.population.modes import InnerSettings, Setting
 from picardfit.inference.population.objective import Study, evaluate
 from picardfit.inference.population.paths import PathSettings
+from picardfit.inference.population.penalty import penalty_of
 from picardfit.inference.population.predictions import measurements_of
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
@@ -30,7 +31,7 @@ def study_of(problem: Problem, marginal: object = None) -> Study:
     covariance = covariance_of(problem.random, names)
     setting = Setting(inner, measurements_of(inner), len(names), PathSettings(), InnerSettings())
     _check_marginal(setting, chosen)
-    return Study(setting, covariance, chosen)
+    return Study(setting, covariance, chosen, penalty_of(problem, inner, covariance) or None)
 
 
 def _check_marginal(setting: Setting, marginal: Marginal) -> None:
@@ -51,7 +52,7 @@ def marginal_objective(
     theta = unknowns_from(study.setting.problem, parameters)[0]
     names = study.covariance.names
     known = Covariance(names, (), {}, root_of(given_covariance(covariance, names), names))
-    return 2 * evaluate(replace(study, covariance=known), theta, gradient=False).value
+    return 2 * evaluate(replace(study, covariance=known, penalty=None), theta, gradient=False).likelihood
 
 
 def given_covariance(given: object, names: Sequence[str]) -> Array:

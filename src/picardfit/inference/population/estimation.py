@@ -19,9 +19,10 @@ from picardfit.collocation.mesh import Flags
 from picardfit.errors import Status
 from picardfit.formulas.kernels import Array
 from picardfit.inference.population.objective import Evaluation, Study, evaluate
-from picardfit.inference.population.quasi_newton import OuterSettings, Valued, minimise
+from picardfit.inference.population.quasi_newton import Minimum, OuterSettings, Valued, minimise
 from picardfit.problem.problem import Problem
 
+News = Callable[[int, Valued[Evaluation]], None]
 Report = Callable[[int, float], None]  # called with the number of steps and the objective
 
 
@@ -34,6 +35,9 @@ class EstimationSettings:
     most_spread: float = 10.0
     negligible: float = 0.1  # standard deviation, in these units, at which zero is tried
     as_good: float = 1e-3  # rise of -log L up to which zero is kept
+    decisive: float = (
+        10.0  # difference of -2 log L of two optima from which on it decides, and not the bounds
+    )
     two_stage: int = 6  # steps of two-stage estimation
     settled: float = 0.05  # change, in these units, at which they end
     ridge: float = 0.1  # of the first matrix, relative to its diagonal
@@ -57,6 +61,14 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Rival:
+    """Another optimum, found roughly."""
+
+    point: Array  # (outer,)
+    value: float  # -log L without constants
+
+
+@dataclass(frozen=True)
 class Optimum:
     """Where a search of a population ended."""
 
@@ -65,6 +77,7 @@ class Optimum:
     hessian: Array | None  # (outer, outer): second derivatives of -log L; None before they are known
     steps: int
     status: Status
+    rivals: tuple[Rival, ...] = ()
 
 
 def box_of(study: Study, theta: Array, settings: EstimationSettings) -> Box:
@@ -127,10 +140,7 @@ def optimise(
 ) -> Optimum:
     """The optimum near a start; Ctrl-C ends the search with the best point so far."""
     best, taken = [start], [0]
-
-    def function(x: Array, near: Evaluation) -> Valued[Evaluation]:
-        found = evaluate(study, x, near)
-        return valued(found)
+    function = _function(study)
 
     def news(count: int, at: Valued[Evaluation]) -> None:
         best[0], taken[0] = at.state, taken[0] + 1
@@ -138,8 +148,7 @@ def optimise(
 
     outer = settings.outer
     try:
-        matrix = spread_of_gradients(start, box, settings.ridge)
-        found = minimise(function, valued(start), matrix, box.bounds, box.unit, outer, outer.roughly, news)
+        found = _roughly(study, start, box, settings, news)
         steps = found.steps
         at, collapsed = _collapsed(study, found.at.state, box, settings)
         hessian = second_derivatives_of(study, at, collapsed, settings)
@@ -162,6 +171,23 @@ def optimise(
         return Optimum(best[0], box, None, taken[0], Status.INTERRUPTED)
 
 
+def explore(study: Study, start: Evaluation, box: Box, settings: EstimationSettings) -> Evaluation:
+    """Near the optimum that a start leads to: the promised decrease of -log L is `OuterSettings.roughly`."""
+    return _roughly(study, start, box, settings, lambda *_: None).at.state
+
+
+def _roughly(
+    study: Study, start: Evaluation, box: Box, settings: EstimationSettings, news: News
+) -> Minimum[Evaluation]:
+    """Steps before the exact matrix of second derivatives is known."""
+    matrix, outer = spread_of_gradients(start, box, settings.ridge), settings.outer
+    return minimise(_function(study), valued(start), matrix, box.bounds, box.unit, outer, outer.roughly, news)
+
+
+def _function(study: Study) -> Callable[[Array, Evaluation], Valued[Evaluation]]:
+    return lambda x, near: valued(evaluate(study, x, near))
+
+
 def valued(found: Evaluation) -> Valued[Evaluation]:
     return Valued(found.point, found.value, found.gradient, found)
 
@@ -174,6 +200,8 @@ def spread_of_gradients(at: Evaluation, box: Box, ridge: float) -> Array:
     matrix = about.T @ about
     size = np.diag(matrix) * box.unit**2
     least = max(float(size.max(initial=0.0)) * 1e-6, 1e-12)
+    if at.study.penalty is not None:
+        matrix = matrix + at.study.penalty.terms(at.point)[2]
     return np.asarray(matrix + np.diag((ridge * size + least) / box.unit**2))
 
 

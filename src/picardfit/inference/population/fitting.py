@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,10 +20,13 @@ from picardfit.inference.population.answer import PopulationFit, PopulationSearc
 from picardfit.inference.population.at_values import study_of
 from picardfit.inference.population.confirmation import confirmed
 from picardfit.inference.population.estimation import (
+    Box,
     EstimationSettings,
     Optimum,
     Report,
+    Rival,
     box_of,
+    explore,
     first_covariance,
     optimise,
     two_stage,
@@ -182,17 +186,36 @@ def _searched(asked: Asked, index: int, report: Report) -> Optimum | None:
     def judge(theta: Array) -> float:
         return begin(theta).value
 
-    theta = typical_start(asked.request, plain.setting.problem, index, judge)
-    start = None if theta is None else begin(theta)
-    if start is None or not np.isfinite(start.value):
-        check_levels(plain, _middle(plain) if theta is None else theta)
+    beginning = typical_start(asked.request, plain.setting.problem, index, judge)
+    start = None if beginning is None else begin(beginning.theta)
+    if beginning is None or start is None or not np.isfinite(start.value):
+        check_levels(plain, _middle(plain) if beginning is None else beginning.theta)
         return None
-    held = _held(problem, first)
-    start = two_stage(first, start, held, settings)
+    prepared = partial(_prepared, asked, plain, first)
+    found = optimise(plain, *prepared(start), settings, report)
+    if found.status is Status.INTERRUPTED:
+        return found
+    begun = [prepared(begin(one)) for one in beginning.rivals]
+    ends = [explore(plain, *one, settings) if type(asked.marginal) is FOCEI else one[0] for one in begun]
+    ends = sorted((one for one in ends if np.isfinite(one.value)), key=lambda one: one.value)
+    if ends and 2 * ends[0].value < 2 * found.at.value - settings.decisive:
+        better, box = ends[0], box_of(plain, plain.split(ends[0].point)[0], settings)
+        ends, found = [found.at, *ends[1:]], optimise(plain, better, box, settings, report)
+    return replace(found, rivals=tuple(Rival(one.point, one.value) for one in ends))
+
+
+def _prepared(asked: Asked, study: Study, first: Study, start: Evaluation) -> tuple[Evaluation, Box]:
+    """The start of quasi-Newton steps, after two-stage estimation, and their box.
+
+    Other approximations than FOCEI begin near its optimum: their evaluations cost more, or they know no modes.
+    """
+    settings = asked.settings
+    start = two_stage(first, start, _held(asked.problem, first), settings)
     box = box_of(first, first.split(start.point)[0], settings)
-    if type(asked.marginal) is not FOCEI:
-        start = evaluate(plain, start.point, start)
-    return optimise(plain, start, box, settings, report)
+    if type(asked.marginal) is FOCEI:
+        return start, box
+    near = explore(first, start, box, settings)
+    return evaluate(study, near.point, near), box
 
 
 def _middle(study: Study) -> Array:

@@ -29,7 +29,9 @@ def pooled_problem(problem: Problem) -> Problem:
 def _with_parameters(problem: Problem, local: bool) -> Problem:
     parameters = FrozenDict(
         {
-            name: replace(one, random=False, local=local) if one.random else one
+            name: replace(one, random=False, local=local and one.random, prior=None if local else one.prior)
+            if one.random or local
+            else one
             for name, one in problem.parameters.items()
         }
     )
@@ -58,12 +60,10 @@ def check_population(problem: Problem) -> None:
 
 
 def _check_unknowns(problem: Problem) -> None:
-    """InputError where an unknown of one experiment has no distribution, or a parameter has a prior."""
+    """InputError where an unknown of one experiment has no distribution."""
     for name, one in problem.parameters.items():
         if one.local and one.fixed is None:
             raise InputError("inference.population_local", name, key=("parameters", name))
-        if one.prior is not None and one.fixed is None:
-            raise InputError("inference.population_prior", name, key=("parameters", name))
     layout = problem.layout
     for column, state in enumerate(layout.initial_states):
         unknown = np.flatnonzero(layout.exists[:, column])

@@ -91,22 +91,44 @@ def find_modes(
     setting: Setting, theta: Array, factor: Array, z: Array, near: Paths | None, look: Looking, outer: bool
 ) -> Modes:
     """The modes from a first guess z; `outer`: with all that a gradient of the marginal likelihood needs."""
-    inner, every = setting.inner, np.arange(setting.effects)
-    point = _at(setting, theta, factor, z, near, look, every, False)
+
+    def at(z: Array, near: Paths | None) -> Modes:
+        return _at(setting, theta, factor, z, near, look, np.arange(setting.effects), False)
+
+    z, near, converged, count = _descended(at, factor, z, near, setting.inner)
+    if near is not None and (better := resolved_paths(near)) is not near:
+        # the modes lie far from where the mesh was made: they move a little on one that resolves them
+        near = with_derivatives(better)
+        z, near, converged, more = _descended(at, factor, z, near, setting.inner)
+        count += more
+    columns = np.arange(len(theta) if outer else setting.effects)
+    last = _at(setting, theta, factor, z, near, look, columns, outer)
+    return Modes(z, last.paths, last.predictions, last.view, last.sums, converged, count)
+
+
+def _descended(
+    at: Callable[[Array, Paths | None], Modes],
+    factor: Array,
+    z: Array,
+    near: Paths | None,
+    inner: InnerSettings,
+) -> tuple[Array, Paths | None, Flags, int]:
+    """Newton's method on one mesh: the modes, paths near them, which of them converged, and how many steps it took."""
+    point = at(z, near)
     joint, step = point.joint, _steps(point, factor, inner)
     near = near if point.paths.failed.any() else point.paths
     length, count = np.ones(len(z)), 1
     lost = ~np.isfinite(joint)
     if lost.any() and z.any():  # the guess is too far away for some: they begin with typical values
         z = np.where(lost[:, None], 0.0, z)
-        point = _at(setting, theta, factor, z, None, look, every, False)
+        point = at(z, None)
         joint, step, near = point.joint, _steps(point, factor, inner), point.paths
     while count < inner.steps:
         ahead = length[:, None] * step
         if not (np.abs(ahead).max(initial=0.0) > inner.enough):
             break
         count += 1
-        point = _at(setting, theta, factor, z + ahead, near, look, every, False)
+        point = at(z + ahead, near)
         near, trial = near if point.paths.failed.any() else point.paths, point.joint
         taken = trial <= joint + inner.rounding * (1 + np.abs(joint))
         z, joint = np.where(taken[:, None], z + ahead, z), np.where(taken, trial, joint)
@@ -114,12 +136,7 @@ def find_modes(
         length = np.where(taken, 1.0, inner.shorter * length)
     ahead = length[:, None] * step
     converged = np.isfinite(joint) & (np.abs(ahead).max(axis=1, initial=0.0) <= inner.enough)
-    z = np.where(converged[:, None], z + ahead, z)
-    columns = np.arange(len(theta)) if outer else every
-    if near is not None and (better := resolved_paths(near)) is not near:
-        near = with_derivatives(better)
-    last = _at(setting, theta, factor, z, near, look, columns, outer)
-    return Modes(z, last.paths, last.predictions, last.view, last.sums, converged, count)
+    return np.where(converged[:, None], z + ahead, z), near, converged, count
 
 
 def _at(

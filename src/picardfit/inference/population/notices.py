@@ -17,6 +17,8 @@ class NoticeSettings:
     """When something is worth a warning."""
 
     open: float = 1.0  # standard error of the logarithm of a spread from which on data do not determine it
+    rival: float = 10.0  # difference of -2 log L up to which another optimum is a rival
+    apart: float = 0.1  # difference of a typical value, in its unit, that makes another optimum
     shrunk: float = 0.5  # shrinkage above which individual values say little; usual in the field (Savic 2009)
 
 
@@ -34,6 +36,7 @@ def notices_of(
     lost = [name for name, done in zip(names, optimum.at.converged, strict=True) if not done]
     if lost:
         found.append(Notice("inference.mode_not_found", lost[0], {"names": lost}))
+    found += _rivals(optimum, settings)
     if optimum.hessian is None:
         return tuple(found)
     for name, one in population.spreads.items():
@@ -45,3 +48,19 @@ def notices_of(
     if not population.errors.definite:
         found.append(Notice("inference.population_open"))
     return tuple(found)
+
+
+def _rivals(optimum: Optimum, settings: NoticeSettings) -> list[Notice]:
+    """Other optima with about the same or a lower objective."""
+    layout, own = optimum.at.study.setting.problem.layout, 2 * optimum.at.value
+    names = [layout.names[k] for k in layout.column_parameters]
+    found = []
+    for one in optimum.rivals:
+        objective = 2 * one.value
+        apart = np.abs((one.point - optimum.at.point) / optimum.box.unit)[: layout.width].max(initial=0.0)
+        if objective < own + settings.rival and apart > settings.apart:
+            theta = np.tile(one.point[: layout.width], (len(layout.experiments), 1))
+            values = dict(zip(names, layout.natural(theta)[0].tolist(), strict=True))
+            said = ", ".join(f"{name} = {value:.3g}" for name, value in values.items() if "." not in name)
+            found.append(Notice("inference.population_rival", said, {"objective": objective, "own": own}))
+    return found

@@ -23,6 +23,7 @@ from picardfit.inference.population.covariance import Covariance
 from picardfit.inference.population.marginals import FO, FOCE, Marginal, MarginalLaplace, Quadrature
 from picardfit.inference.population.modes import Modes, Setting, find_modes, in_z, paths_at
 from picardfit.inference.population.paths import Paths, displacement, moved_paths, with_derivatives
+from picardfit.inference.population.penalty import Penalty
 from picardfit.inference.population.predictions import Predictions, predict
 from picardfit.inference.population.views import (
     Sums,
@@ -41,6 +42,7 @@ class Study:
     setting: Setting
     covariance: Covariance
     marginal: Marginal
+    penalty: Penalty | None = None  # None without priors
 
     @property
     def individuals(self) -> int:
@@ -69,15 +71,24 @@ class Evaluation:
     steps: int  # of the inner problem
 
     @cached_property
-    def value(self) -> float:
+    def likelihood(self) -> float:
         """Half of NONMEM's objective: -log L without n log(2 pi) / 2."""
         total = float(self.values.sum()) + self.study.setting.measurements.offset
         return total if np.isfinite(total) else np.inf
 
+    @cached_property
+    def value(self) -> float:
+        """What is minimised: `likelihood`, with -log density of the priors."""
+        penalty = self.study.penalty
+        total = self.likelihood + (0.0 if penalty is None else penalty.terms(self.point)[0])
+        return total if np.isfinite(total) else np.inf
+
     @property
     def gradient(self) -> Array:
+        """(outer,): of `value`."""
         assert self.slopes is not None
-        return np.asarray(self.slopes.sum(axis=0))
+        penalty, slopes = self.study.penalty, np.asarray(self.slopes.sum(axis=0))
+        return slopes if penalty is None else slopes + penalty.terms(self.point)[1]
 
     @property
     def eta(self) -> Array:

@@ -146,7 +146,9 @@ class _Profiled:
             effect = study.covariance.names.index(name[3:-1])
             if effect in study.covariance.fixed:
                 raise InputError("inference.profile_of_fixed", name)
-            self.study = replace(study, covariance=_reordered(study.covariance, effect))
+            reordered = _reordered(study.covariance, effect)
+            penalty = None if study.penalty is None else replace(study.penalty, covariance=reordered)
+            self.study = replace(study, covariance=reordered, penalty=penalty)
             theta, coordinates = study.split(self.point)
             matrix = study.covariance.matrix(coordinates)
             self.point = np.concatenate([theta, self.study.covariance.coordinates(matrix)])

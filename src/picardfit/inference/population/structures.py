@@ -37,6 +37,8 @@ def likelihood_ratio(larger: PopulationFit, smaller: PopulationFit) -> Likelihoo
             raise InputError("inference.ratio_of", value=one)
         if not one.success:
             raise InputError("inference.ratio_of_failed", ended=one.conclusion)
+        if one.population.optimum.at.study.penalty is not None:
+            raise InputError("inference.ratio_priors")
     same = larger.problem.samples.data.shape == smaller.problem.samples.data.shape and np.array_equal(
         larger.problem.samples.data, smaller.problem.samples.data, equal_nan=True
     )

@@ -44,7 +44,9 @@ class Errors:
 
     @property
     def kind(self) -> Kind:
-        """The covariance that is used: the sandwich where there are enough individuals."""
+        """The covariance that is used: the sandwich where there are enough individuals, and no priors."""
+        if self.optimum.at.study.penalty is not None:
+            return "fisher"
         return "sandwich" if self.optimum.at.study.individuals > self.free.sum() else "fisher"
 
     @cached_property
