@@ -423,6 +423,15 @@ def test_events_that_change_a_volume_keep_amounts(tmp_path):
     assert found == pytest.approx(expected, rel=1e-7)
 
 
+def test_events_that_wait_for_a_state_and_change_a_volume_keep_amounts(tmp_path):
+    (one,) = sbml.read(decay(tmp_path, event("A < 1", "c", "2 * c"))).events
+    after = dict(one.assignments)
+    assert after.keys() == {"A", "c"}
+    values = {"A": 3.0, "c": 5.0}
+    found = after["A"]
+    assert float(found.subs({s: values[s.name] for s in found.free_symbols})) == pytest.approx(1.5)
+
+
 def test_events_do_not_set_a_volume_and_a_concentration_in_it(tmp_path):
     both = event("time >= 1", "c", "2").replace(
         "</listOfEventAssignments>",

@@ -81,7 +81,7 @@ class Reader:
             spelling={i: n for i, n in self.spelling.items() if i != n},
             origins=pieces.origins,
             variables=tuple(map(self.name, self.variables)),
-            events=model_events(self.events, self.formula, self.name) if self.by_state else (),
+            events=model_events(self.events, self.formula, self._values_after) if self.by_state else (),
         )
 
     def _classify(self) -> list[str]:
@@ -223,15 +223,7 @@ class Reader:
         """The resets of states by events."""
         resets = []
         for event in self.events:
-            values = {
-                self.name(i): self.formula(math, event.owner)
-                for i, math in event.values.items()
-                if i in self.states
-            }
-            for species, compartment in event.diluted.items():  # its amount stays as it is
-                volume, new = self.meaning(compartment), values[self.name(compartment)]
-                values[self.name(species)] = divide(multiply(self.meaning(species), volume), new)
-            time = self._time(event)
+            values, time = self._values_after(event), self._time(event)
             if not values or time is None:
                 continue
             moving = set().union(*map(names, values.values())) & {"t", *map(self.name, self.states)}
@@ -240,6 +232,18 @@ class Reader:
             resets.append((event.priority, Reset(event.name, time, values)))
         resets.sort(key=lambda one: -one[0])  # at one time, the highest priority comes first
         return [reset for _, reset in resets]
+
+    def _values_after(self, event: Event) -> dict[str, sympy.Expr]:
+        """The states that an event changes; where it sets a volume, the amounts of species in it stay as they are."""
+        values = {
+            self.name(i): self.formula(math, event.owner)
+            for i, math in event.values.items()
+            if i in self.states
+        }
+        for species, compartment in event.diluted.items():
+            volume, new = self.meaning(compartment), values[self.name(compartment)]
+            values[self.name(species)] = divide(multiply(self.meaning(species), volume), new)
+        return values
 
     def _law(self, reaction: libsbml.Reaction) -> sympy.Expr:
         """The kinetic law; local parameters become parameters called reaction_parameter."""

@@ -29,9 +29,9 @@ def waits_for_state(events: Sequence[Event], moving: Collection[str]) -> bool:
 def model_events(
     events: Sequence[Event],
     formula: Callable[[object, Owner], sympy.Basic],
-    name: Callable[[str], str],
+    values_after: Callable[[Event], dict[str, sympy.Expr]],
 ) -> tuple[ModelEvent, ...]:
-    """The events as a model has them; `formula` reads libSBML's trees, `name` spells an identifier."""
+    """The events as a model has them; `formula` reads libSBML's trees, `values_after` says what an event changes."""
     found = []
     for one in sorted(events, key=lambda event: -event.priority):
         if one.delay is not None:
@@ -41,6 +41,5 @@ def model_events(
         trigger = None if one.trigger is None else trigger_of_expression(formula(one.trigger, one.owner))
         if trigger is None:
             raise one.owner.at(InputError("importers.event_trigger"))
-        values = {name(i): formula(math, one.owner) for i, math in one.values.items()}
-        found.append(ModelEvent(f"{to_text(trigger)} > 0", trigger, tuple(values.items())))
+        found.append(ModelEvent(f"{to_text(trigger)} > 0", trigger, tuple(values_after(one).items())))
     return tuple(found)
