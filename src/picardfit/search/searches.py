@@ -18,7 +18,7 @@ from picardfit.parallel.progress import Bar
 from picardfit.problem.json_values import Record, array, get, get_optional, number, plain
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.serialisation import digest, problem_digest
-from picardfit.search.event_revision import revised, start_along
+from picardfit.search.events.revision import revised, start_along
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly

@@ -16,7 +16,7 @@ from picardfit.formulas.algebra import symbol
 from picardfit.model.prior_terms import quantile_of_value
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
-from picardfit.search.event_starts import event_start
+from picardfit.search.events.starts import event_start
 from picardfit.search.hidden_states import follow_hidden
 from picardfit.search.integral_matching import match_parameters
 from picardfit.search.start_grids import interpolated, largest_given, start_grids

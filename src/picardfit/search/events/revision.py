@@ -13,7 +13,7 @@ import numpy as np
 from picardfit.evidence.certificate import path_value
 from picardfit.model.clock import Timed
 from picardfit.problem.problem import Problem, Schedule, Start
-from picardfit.search.event_starts import schedule_of, simulated_events
+from picardfit.search.events.starts import schedule_of, simulated_events
 from picardfit.simulation.event_location import EventRun, integrate
 from picardfit.simulation.trajectories import Run
 from picardfit.solvers.loop import ExactMethod, Method, News, Outcome, Solution, ignore, is_exact, run

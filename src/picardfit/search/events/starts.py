@@ -19,7 +19,7 @@ from picardfit.model.clock import Timed
 from picardfit.model.inputs import constant_between_breaks
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem, Schedule, Scheduled, Start
-from picardfit.search.event_matching import match_events
+from picardfit.search.events.matching import match_events
 from picardfit.simulation.event_location import ZENO, EventRun, integrate
 from picardfit.simulation.trajectories import Run
 
