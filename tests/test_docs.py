@@ -39,7 +39,16 @@ def test_page_prints_what_it_shows(page, tmp_path):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_have_a_language_that_is_run_or_is_output(page):
-    known = {"python", "console", "sh", "text", "toml", "csv"}
+    known = {
+        "python",
+        "console",
+        "sh",
+        "text",
+        "toml",
+        "csv",
+        "stan",
+        "pymc",
+    }  # other programs are only shown
     if page.name not in MADE:
         assert {block.kind for block in blocks(page.read_text(encoding="utf-8"))} <= known
 

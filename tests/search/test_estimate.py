@@ -833,15 +833,11 @@ def switched():
     return model, pf.Experiment(TIMES, data)
 
 
-def test_a_switching_parameter_leaves_the_fit_undecided(switched):
-    fit = pf.fit(pf.Problem(*switched, {"ts": (0.5, 2.5)}), start={"ts": 1.6})
-    assert (fit.status, fit.success) == (pf.Status.UNDECIDED, False)
-    assert "`ts` only decides when something switches" in fit.message
-
-
-def test_a_switching_parameter_is_not_also_called_undetermined(switched):
-    fit = pf.fit(pf.Problem(*switched, {"ts": (0.5, 2.5)}), start={"ts": 1.6})
-    assert "do not determine" not in fit.message
+@pytest.mark.parametrize("start", [None, {"ts": 1.6}, {"ts": 0.9}])
+def test_a_switching_time_is_estimated(switched, start):
+    fit = pf.fit(pf.Problem(*switched, {"ts": (0.5, 2.5)}), start=start)
+    assert fit.status is pf.Status.CONVERGED
+    assert fit.parameters == pytest.approx({"ts": 1.6, "k": 0.7}, rel=1e-6)
 
 
 def test_a_fixed_switching_parameter_is_no_trouble(switched):

@@ -77,7 +77,7 @@ def test_a_mistake_in_the_folder_is_told_with_its_line(folder):
 
 def test_a_stopped_fit_keeps_its_best_and_goes_on_to_the_same_digits(folder):
     path = folder / "problem.toml"
-    path.write_text(path.read_text(encoding="utf-8") + "\n[fit]\nstarts = 8\n", encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8") + "\n[fit]\nstarts = 60\n", encoding="utf-8")
 
     def stop(job):
         if job.phase is Phase.RUNNING and any(search > 2 for search, _, _ in job.losses):
@@ -89,9 +89,9 @@ def test_a_stopped_fit_keeps_its_best_and_goes_on_to_the_same_digits(folder):
     assert stopped.solution is not None
     job, _ = run("fit", folder, ["continue"])
     resumed = pf.load(folder / "results" / "fit.json")
-    whole = pf.fit(pf.read_problem(folder), starts=8, progress=False)
+    whole = pf.fit(pf.read_problem(folder), starts=60, progress=False)
     assert resumed.parameters == whole.parameters
-    assert len(resumed.searches) == 8
+    assert len(resumed.searches) == 60
 
 
 def test_profiles_and_designs_of_the_saved_fit(folder):

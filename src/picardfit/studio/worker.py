@@ -7,6 +7,7 @@ interrupt (SIGINT) stops a fit at its next iteration with the best so far.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -73,6 +74,7 @@ def _fit(folder: Path, names: Sequence[str], tell: Tell) -> dict[str, object]:
         ledger.unlink(missing_ok=True)
     watching = Watching(tell)
     result = run(file.with_data, file.settings, quiet=True, ledger=ledger, also=watching)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is an answer: it is written whatever comes now
     watching.flush()
     tell({"kind": "writing"})
     done = kept(result, file.settings, results, file.title)

@@ -27,6 +27,8 @@ class EventMatching:
     evaluations: int = 30  # of the residuals' Jacobian
     threshold: float = 1.0  # weight of a trigger, in units of its range along the path
     loss: float = 0.1  # size of a residual beyond which it counts less: guesses may be far off
+    largest: float = 1e3  # residual, also where the equations have no value
+    inset: float = 1e-9  # relative distance from a bound, on which the optimiser may not begin
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,16 @@ def match_events(
         params = layout.measured_values(unknowns)
         found = [_residuals(problem, piece, params, measured[piece.e], sizes, settings) for piece in pieces]
         found += [_resets(problem, a, b, params, measured[a.e], sizes) for a, b in pairwise(pieces)]
-        return np.asarray(np.clip(np.nan_to_num(np.concatenate(found), nan=1e3), -1e3, 1e3))
+        most = settings.largest
+        return np.asarray(np.clip(np.nan_to_num(np.concatenate(found), nan=most), -most, most))
 
     first = start.unknowns[index[:, 0], index[:, 1]]
     lower, upper = (bound[index[:, 0], index[:, 1]] for bound in (layout.lower, layout.upper))
-    inside = np.clip(first, lower + 1e-9 * (1 + np.abs(lower)), upper - 1e-9 * (1 + np.abs(upper)))
+    least, most = (
+        np.where(np.isfinite(bound), bound + sign * settings.inset * (1 + np.abs(bound)), bound)
+        for bound, sign in ((lower, 1), (upper, -1))
+    )
+    inside = np.clip(first, least, most)
     if not len(residuals(inside)):
         return start.unknowns
     with np.errstate(all="ignore"):
