@@ -17,6 +17,8 @@ import pytest
 STARTERS = Path(__file__).parents[2] / "src" / "picardfit" / "examples" / "starters"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
+HARMLESS = "reading 'dispose'"  # NiceGUI 3.18 complains of a chart that goes before it was ever drawn
+
 
 def needed():
     """Skip, with the reason, where there is no browser to drive."""
@@ -90,8 +92,13 @@ def opened(made, address: str, width: int = 1280, height: int = 800):
     page.set_viewport_size({"width": width, "height": height})
     page.set_default_timeout(40_000)
     page.complaints = []
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("console", lambda one: page.complaints.append(one.text) if one.type == "error" else None)
+
+    def complain(text):
+        if HARMLESS not in text:
+            page.complaints.append(text)
+
+    page.on("pageerror", lambda error: complain(f"{error} {error.stack}"))
+    page.on("console", lambda one: complain(one.text) if one.type == "error" else None)
     page.goto(address)
     page.wait_for_selector("#step-title")
     return page
