@@ -19,7 +19,7 @@ TICK = (
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours of a chart. `series` are told apart by people with every kind of sight (after Okabe and Ito)."""
+    """Colours of a chart. People with every kind of sight can distinguish `series` (after Okabe and Ito)."""
 
     ink: str
     faint: str
