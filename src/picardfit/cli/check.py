@@ -220,7 +220,7 @@ def _warnings(problem: Problem) -> list[Notice]:
     switching = [name for name in problem.model.switching_parameters if name in free]
     if switching:
         found.append(Notice("cli.switching", values={"names": switching}))
-    found += jumps_in_states(problem)
+    found += [Notice("cli.jump", one.subject, one.values) for one in jumps_in_states(problem)]
     found += [Notice("cli.dropped", name, {"helper": h}) for name, h in problem.model.dropped.items()]
     found += [Notice("cli.unmeasured", name, {"experiment": one}) for one, name in problem.unmeasured]
     never = set(problem.model.observables) - {n for one in problem.experiments for n in one.observables}

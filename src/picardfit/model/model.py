@@ -12,6 +12,7 @@ from typing import final
 
 import sympy
 
+from picardfit.checks import FrozenDict
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
@@ -25,7 +26,7 @@ from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_functi
 from picardfit.model.added_inputs import INFUSION, FewerInputs, Infused
 from picardfit.model.events import Event, EventMaps, event_texts, read_event
 from picardfit.model.inputs import Constant, Input
-from picardfit.model.state_jumps import StateJump, state_jumps
+from picardfit.model.state_jumps import StateJump, smooth, state_jumps
 
 
 @shown
@@ -58,6 +59,9 @@ class Model:
     covariates: tuple[str, ...] = ()  # inputs that are constants of an experiment
     infused: tuple[str, ...] = ()  # states with an input that is the rate of infusions into them
     events: tuple[Event, ...] = ()  # in the order in which they were written
+    # formula that jumps -> width of the smooth switch in its place
+    smoothing: Mapping[str, float] = field(default_factory=FrozenDict, hash=False)
+    written_model: Model | None = None  # the model without these switches
 
     def __init__(
         self,
@@ -168,6 +172,8 @@ class Model:
 
     def with_covariates(self, covariates: Sequence[str]) -> Model:
         """The model in which these names, so far parameters or not known, are covariates."""
+        if self.written_model is not None:
+            return self.written_model.with_covariates(covariates).smoothed(self.smoothing)
         new = tuple(name for name in covariates if name not in self.inputs)
         every = tuple(dict.fromkeys((*self.covariates, *covariates)))
         if every == self.covariates:
@@ -177,6 +183,8 @@ class Model:
 
     def with_infusions(self, states: Sequence[str]) -> Model:
         """The model in which the rate of infusions is added to the right-hand side of these states."""
+        if self.written_model is not None:
+            return self.written_model.with_infusions(states).smoothed(self.smoothing)
         new = tuple(name for name in states if name not in self.infused)
         if not new:
             return self
@@ -209,6 +217,24 @@ class Model:
         added = self.increments, covariates, infused, self.events
         _fill(model, groups, self.observables, rhs, output, self.text, self.units, *added)
         return model
+
+    def smoothed(self, widths: Mapping[str, float]) -> Model:
+        """The model with a smooth switch of this width in place of each of these formulas that jump."""
+        if not widths:
+            return self.as_written
+        written, groups = self.as_written, (self.states, self.parameters, self.inputs)
+        assert isinstance(written.rhs, BatchedMap)
+        rhs = BatchedMap([smooth(one, widths) for one in written.rhs.expressions], *groups)
+        model = written._regrouped(groups, rhs, self.covariates, self.infused)
+        new = {"smoothing": FrozenDict(widths), "written_model": written, "text": ""}
+        for name, value in new.items():
+            object.__setattr__(model, name, value)
+        return model
+
+    @property
+    def as_written(self) -> Model:
+        """The model with its jumps."""
+        return self if self.written_model is None else self.written_model
 
     @cached_property
     def event_maps(self) -> EventMaps:
@@ -372,7 +398,7 @@ def _fill(
         infused,
         events,
     )
-    for name, value in zip(Model.__dataclass_fields__, values, strict=True):
+    for name, value in zip(Model.__dataclass_fields__, (*values, FrozenDict(), None), strict=True):
         object.__setattr__(model, name, value)
 
 

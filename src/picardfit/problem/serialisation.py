@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TypeVar
 
 import numpy as np
@@ -108,7 +108,8 @@ def _derived_from(record: Record) -> dict[str, Derived]:
 # ---- model ---------------------------------------------------------------------------------------------------------
 
 
-def _model_record(model: Model) -> Record:
+def _model_record(smoothed: Model) -> Record:
+    model = smoothed.as_written
     for part, mapping in (("equations", model.rhs), ("observables", model.output)):
         if not isinstance(mapping, BatchedMap):
             raise InputError("problem.function_not_saved", part)
@@ -124,6 +125,8 @@ def _model_record(model: Model) -> Record:
         "units": dict(model.units),
         **{key: value for key, value in added.items() if value},
     }
+    if smoothed.smoothing:
+        record["smoothing"] = dict(smoothed.smoothing)
     _model_from(record)  # refuse now what could not be read back, not when the file is loaded
     return record
 
@@ -158,7 +161,8 @@ def _model_from(record: Record) -> Model:
         )
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
-    return model
+    widths = get_optional(record, "smoothing", dict) or {}
+    return model.smoothed({str(formula): number(width, "smoothing") for formula, width in widths.items()})
 
 
 def _texts(record: Record, key: str) -> list[str]:
@@ -370,6 +374,7 @@ def digest(content: object) -> str:
 
 def problem_digest(problem: Problem) -> str:
     """A digest of formulas and data; of values of the equations where these are Python functions."""
+    problem = replace(problem, model=problem.model.as_written) if problem.model.smoothing else problem
     try:
         return digest(problem_record(problem))
     except InputError:

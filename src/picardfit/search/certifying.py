@@ -58,16 +58,10 @@ def _refined(
         renewed = certify(again.solution)
         if not renewed.mismatch < mismatch:
             break
-        latest = _after(latest[0], again), renewed
+        latest = latest[0].then(again), renewed
         if again.status.success or is_settled(renewed):
             best = latest
     return best if best[1].agrees else latest
-
-
-def _after(first: Outcome, second: Outcome) -> Outcome:
-    """The second outcome with the iterations and seconds of both."""
-    trace = np.concatenate([first.trace, second.trace])
-    return replace(second, trace=trace, iterations=len(trace), seconds=first.seconds + second.seconds)
 
 
 def _is_finite(solution: Solution) -> bool:

@@ -31,9 +31,8 @@ from picardfit.search.searches import (
     begin,
     decoded,
     encoded,
-    ending_of,
+    ending_after,
     interrupted_at,
-    outcome_after,
     outcome_of,
     parts_of,
     path_of,
@@ -163,7 +162,7 @@ class _Driver:
             candidates=tuple(self.candidates),
             asked=self.request.starts > 1,
             hopeless=self.hopeless,
-            jumps=not optima and bool(self.request.problem.model.state_jumps),
+            jumps=not optima and bool(self.request.problem.model.as_written.state_jumps),
         )
 
     @cached_property
@@ -329,7 +328,7 @@ class _Driver:
         elif ran.status is None and len(ran.trace) < request.method.max_iterations:
             self.waiting[index], self.spent[index] = ran, ran.work
         else:
-            self._end(index, ending_of(outcome_after(request, ran)))
+            self._end(index, ending_after(request, ran))
             self._write(index)
 
     def _news(self, index: int, candidates: bool = False) -> News:
@@ -406,7 +405,7 @@ class _Driver:
             return None
         begun = begin(request, start)
         ran = iterate(request.method, begun, self._news(index), work * self.unit, self._has_arrived)
-        return ending_of(replace(ran, status=ran.status or Status.SET_ASIDE).outcome(request.method))
+        return ending_after(request, replace(ran, status=ran.status or Status.SET_ASIDE))
 
     def _carry_on(self, source: int, index: int) -> Ending | None:
         """A search from a point that is better than the best optimum: downhill by shooting, then along its path."""
@@ -463,9 +462,7 @@ class _Driver:
             if run is None:
                 self._end(index, replace(BROKEN, status=Status.SET_ASIDE, work=self.spent[index]))
             else:
-                self._end(
-                    index, ending_of(replace(run, status=Status.SET_ASIDE).outcome(self.request.method))
-                )
+                self._end(index, ending_after(self.request, replace(run, status=Status.SET_ASIDE)))
         if not self.endings:
             raise KeyboardInterrupt
         best = self._lowest()

@@ -21,7 +21,7 @@ from picardfit.search.driver import Found, run_policy
 from picardfit.search.final_status import SearchEvidence, decide_status
 from picardfit.search.notices import all_notices, switching_parameters
 from picardfit.search.policy import SearchPolicy
-from picardfit.search.searches import Ending, Request, identity, search_all, with_arrivals
+from picardfit.search.searches import Ending, Request, identity, search_all, smoothed, with_arrivals
 from picardfit.solvers.loop import Method, Progress, Solution
 
 
@@ -53,9 +53,9 @@ def estimate(
     book = None if ledger is None else Ledger(ledger, identity(request))
     bar = Bar("searches") if progress is None else None
     news = progress or (bar.show_search if bar else None)
-    before = None
     try:
-        if request.starts > 1:
+        request, before = smoothed(request, news)
+        if request.starts > 1 and not (before and before.interrupted):
             before = search_all(request, executor, book, progress or None, bar)
             if not before.endings:
                 raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,16 +16,24 @@ from picardfit.evidence.certificate import (
     CertificateSettings,
     misfit,
     path_rows,
+    path_value,
 )
 from picardfit.evidence.event_sides import samples_beside_events
 from picardfit.evidence.input_check import input_errors
-from picardfit.evidence.optima import SameOptimum, SearchSummary
+from picardfit.evidence.optima import SameOptimum, SearchSummary, Vicinity
 from picardfit.model.increments import increment_columns
 from picardfit.model.inputs import Signal, Table
 from picardfit.problem.experiment import LongGap
 from picardfit.problem.problem import Problem
 from picardfit.search.nonfinite_start import never_finite, nonfinite_at_start
-from picardfit.search.searches import Request, Searches
+from picardfit.search.searches import (
+    QuickIntegration,
+    Request,
+    Searches,
+    continue_from,
+    exact_method,
+    value_at,
+)
 from picardfit.search.starts import make_start
 from picardfit.solvers.loop import Solution
 
@@ -57,6 +65,7 @@ def all_notices(
         *(() if status.success else islice(jumps_in_states(problem), 1)),
         *falling_increments(request, status.success, solution),
         *problem_notices(problem),
+        *(smoothed_jumps(request, solution) if status.success and solution is not None else ()),
         *event_notices(request, solution),
         *function_inputs(problem, solution),
         *determination_notices(problem, status, certificate),
@@ -68,9 +77,33 @@ def all_notices(
 
 def jumps_in_states(problem: Problem) -> Iterator[Notice]:
     """Formulas at which the right-hand side jumps as a state changes, a likely cause of a failure."""
-    for one in problem.model.state_jumps:
+    for one in problem.model.as_written.state_jumps:
         values = {"state": one.state, "difference": one.difference, "smooth": one.smooth}
         yield Notice("search.jump_in_state", one.formula, values)
+
+
+def smoothed_jumps(request: Request, solution: Solution) -> Iterator[Notice]:
+    """Which formulas were smoothed, how far the objective is from that of the equations as written.
+
+    And whether the estimates still move by more than `SameOptimum.vicinity` standard errors with the width.
+    """
+    problem = solution.system.problem
+    model = problem.model
+    if not model.smoothing:
+        return
+    as_written = value_at(replace(problem, model=model.as_written), solution.unknowns, QuickIntegration())
+    value = path_value(solution)
+    jumps = {one.formula: one for one in model.as_written.state_jumps}
+    for formula, width in model.smoothing.items():
+        one = jumps[formula]
+        values: dict[str, object] = {"smooth": one.smooth_with(width), "difference": one.difference}
+        if np.isfinite(as_written):
+            values["error"] = abs(as_written - value) / max(abs(value), abs(as_written))
+        yield Notice("search.smoothed_jump" if "error" in values else "search.smoothed_only", formula, values)
+    if len(request.stages) > 1:
+        wider = continue_from(exact_method(request), request.stages[-2], solution).solution
+        if wider is not None and not Vicinity(solution, value).is_near(wider.unknowns):
+            yield Notice("search.smoothing_matters", values={"formulas": list(model.smoothing)})
 
 
 def switching_parameters(problem: Problem) -> list[str]:

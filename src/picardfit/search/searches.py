@@ -12,6 +12,7 @@ import numpy as np
 from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import path_value
 from picardfit.evidence.expected_information import on_mesh, simulated
+from picardfit.evidence.optima import Vicinity
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, Interrupted, Written, run_tasks
 from picardfit.parallel.progress import Bar
@@ -20,6 +21,7 @@ from picardfit.problem.problem import Problem, Start
 from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.events.revision import revised, start_along
 from picardfit.search.policy import SearchPolicy
+from picardfit.search.smooth_switches import NARROWING, Narrowing, on_problem, with_smooth_switches
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
 from picardfit.search.told import LOG, SearchesBegin, tell_ended
@@ -66,6 +68,12 @@ class Request:
     starts: int  # 1: as many searches as the policy asks for
     seed: int
     policy: SearchPolicy
+    stages: tuple[Problem, ...] = ()  # with wide smooth switches, then narrower ones; the last is `problem`
+
+    @property
+    def first(self) -> Problem:
+        """The problem on which searches begin."""
+        return self.stages[0] if self.stages else self.problem
 
     @property
     def has_given(self) -> bool:
@@ -129,13 +137,13 @@ def start_at(request: Request, task: Task) -> Start:
     given = request.given if index == 0 or part is not None else np.full_like(request.given, np.nan)
     matched = part is None or (index - undrawn(request)) % 2 == 1
     with np.errstate(all="ignore"):
-        return make_start(request.problem, given, part=part, matched=matched)
+        return make_start(request.first, given, part=part, matched=matched)
 
 
 def begin(request: Request, start: Start) -> Run:
     """A search at its start."""
     with np.errstate(all="ignore"):
-        state = request.method.init(request.problem, start)
+        state = request.method.init(request.first, start)
     return Run(state, state.status)
 
 
@@ -147,7 +155,7 @@ def search(request: Request, task: Task, progress: Callable[[Progress], None] | 
     begun = begin(request, start_at(request, task))
     with np.errstate(all="ignore"):  # what is not finite becomes a rejected step or a status
         ended = iterate(request.method, begun, reporter(request, task[0], progress))
-        ending = ending_of(outcome_after(request, ended))
+        ending = ending_after(request, ended)
     if ending.status is Status.INTERRUPTED:
         raise Interrupted((task[0], ending))
     return ending
@@ -187,7 +195,7 @@ def _along_events(request: Request, unknowns: np.ndarray, news: News) -> Ending 
         return None
     with np.errstate(all="ignore"):
         begun = request.method.init(request.problem, start)
-        return ending_of(outcome_after(request, iterate(request.method, Run(begun, begun.status), news)))
+        return ending_after(request, iterate(request.method, Run(begun, begun.status), news))
 
 
 def interrupted_at(request: Request, unknowns: np.ndarray) -> Ending | None:
@@ -251,12 +259,79 @@ def reporter(
     return news
 
 
-def outcome_after(request: Request, ended: Run) -> Outcome:
-    """The outcome of a run that has ended; where there are events, of searches with those of its simulation."""
-    outcome = ended.outcome(request.method)
-    if request.problem.timed is None or outcome.status is Status.INTERRUPTED:
-        return outcome
-    return revised(request.method, request.problem, outcome)
+def ending_after(request: Request, ran: Run) -> Ending:
+    """The ending of a run that has ended, or is set aside.
+
+    Where there are smooth switches, of searches with narrower ones after it; where there are events, of searches with
+    those of its simulation.
+    """
+    outcome = narrowed(request, ran.outcome(request.method))
+    if request.problem.timed is not None and outcome.status not in (Status.INTERRUPTED, Status.SET_ASIDE):
+        outcome = revised(request.method, request.problem, outcome)
+    if outcome.solution is not None and outcome.solution.system.problem is not request.problem:
+        outcome = replace(outcome, solution=on_problem(outcome.solution, request.problem))
+    return ending_of(outcome)
+
+
+def narrowed(request: Request, outcome: Outcome) -> Outcome:
+    """The outcome after searches with narrower and narrower switches, up to the first that fails.
+
+    Where the path of the wider switch does not contract, a search begins on the simulated path of its unknowns.
+    """
+    for problem in request.stages[1:]:
+        method, wide = exact_method(request), outcome.solution
+        if wide is None or not outcome.status.success:
+            break
+        narrow = continue_from(method, problem, wide)
+        if narrow.solution is None:
+            path = along(problem, wide.unknowns, method.nodes, method.resolution)
+            narrow = narrow if path is None else continue_from(method, problem, path)
+        outcome = outcome.then(narrow)
+    return outcome
+
+
+def smoothed(request: Request, news: Callable[[Progress], None] | None) -> tuple[Request, Searches | None]:
+    """The request with smooth switches in place of jumps of the equations, and the searches that decided how narrow.
+
+    That is the first search that converges; all later ones must reach the same width.
+    """
+    if not request.method.exact:
+        return request, None
+    stages = with_smooth_switches(request.problem, start_at(request, (0, None)))
+    if not stages:
+        return request, None
+    request, endings = replace(request, problem=stages[-1], stages=stages), {}
+    for index, part in enumerate(parts_of(request, min(request.policy.failures, request.policy.most))):
+        with np.errstate(all="ignore"):
+            begun = begin(request, start_at(request, (index, part)))
+            ran = iterate(request.method, begun, reporter(request, index, news))
+        outcome, reached = settled(request, ran.outcome(request.method))
+        if reached:
+            request = replace(request, problem=stages[reached - 1], stages=stages[:reached])
+        elif outcome.solution is not None:
+            outcome = replace(outcome, solution=on_problem(outcome.solution, request.problem))
+        endings[index] = ending_of(outcome)
+        if reached or outcome.status is Status.INTERRUPTED:
+            break
+    return request, Searches(endings, {}, outcome.status is Status.INTERRUPTED)
+
+
+def settled(request: Request, outcome: Outcome, narrowing: Narrowing = NARROWING) -> tuple[Outcome, int]:
+    """The outcome with so narrow switches that its optimum hardly moves any more, or the narrowest that it can reach.
+
+    And how many stages that takes, none where the search failed.
+    """
+    stages, reached = request.stages, int(outcome.status.success)
+    while 0 < reached < len(stages):
+        pair = replace(request, stages=stages[reached - 1 : reached + 1])
+        narrower = narrowed(pair, outcome)
+        if narrower.solution is None or outcome.solution is None or not narrower.status.success:
+            break
+        before, outcome, reached = outcome.solution, narrower, reached + 1
+        there = Vicinity(narrower.solution, path_value(narrower.solution))
+        if reached >= narrowing.enough and there.is_near(before.unknowns):
+            break
+    return outcome, reached
 
 
 def ending_of(outcome: Outcome) -> Ending:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
 from typing import Any, ClassVar, Protocol, Self, TypeGuard
@@ -82,6 +82,12 @@ class Outcome:
     seconds: float
     trace: np.ndarray  # (iterations, 3)
     work: float = 0.0  # see `StepCost`
+
+    def then(self, second: Outcome) -> Outcome:
+        """How a run that continued this one ended, with the iterations, seconds and work of both."""
+        trace = np.concatenate([self.trace, second.trace])
+        seconds, work = self.seconds + second.seconds, self.work + second.work
+        return replace(second, trace=trace, iterations=len(trace), seconds=seconds, work=work)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def revised(
             break
         with np.errstate(all="ignore"):
             start = _start(problem, solution.unknowns, runs, settings)
-            outcome = _after(outcome, run(method, method.init(problem, start), news))
+            outcome = outcome.then(run(method, method.init(problem, start), news))
     if tried:
         outcome = _preferred(list(tried.values()), closed, settings)
     return _on_better_sides(method, problem, outcome, news, settings) if is_exact(method) else outcome
@@ -143,7 +143,7 @@ def _on_better_sides(
             with np.errstate(all="ignore"):
                 found = run(method, method.resume(problem, other), news)
             if _is_better(problem, found, outcome, settings):
-                better = _after(outcome, found)
+                better = outcome.then(found)
                 break
         if better is None:
             break
@@ -194,10 +194,3 @@ def _is_worse(
 
 def _same_events(found: Schedule, mine: Signature) -> bool:
     return [[k for k, _ in own] for own in signature(found)] == [[k for k, _ in own] for own in mine]
-
-
-def _after(first: Outcome, second: Outcome) -> Outcome:
-    """The second outcome with the iterations, seconds and work of both."""
-    trace = np.concatenate([first.trace, second.trace])
-    seconds, work = first.seconds + second.seconds, first.work + second.work
-    return replace(second, trace=trace, iterations=len(trace), seconds=seconds, work=work)
