@@ -307,3 +307,8 @@ Prior = (
 )
 KINDS: tuple[type[Prior], ...] = get_args(Prior)
 EVEN = (Uniform, LogUniform)  # they say no more than bounds do
+
+
+def __dir__() -> list[str]:
+    """What `pf.priors.<tab>` shows: the priors."""
+    return sorted(__all__)
