@@ -1,7 +1,7 @@
 """Single shooting of many candidates side by side: what they cost, with derivatives, and steps downhill.
 
-Candidates are integrated at a loose tolerance (batched_integration.py), and each takes bounded Levenberg-Marquardt
-steps.
+Candidates are integrated at a loose tolerance (`picardfit.simulation.batched_rosenbrock`), and each takes bounded
+Levenberg-Marquardt steps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
-from picardfit.search.rescue.batched_integration import Tracks, integrate
-from picardfit.search.rescue.settings import Descent, Integration, Rescue
+from picardfit.search.rescue.settings import Descent, Rescue
+from picardfit.simulation.batched_rosenbrock import Course, Courses, RosenbrockSteps, Tracks, integrate
 
 
 @dataclass(frozen=True)
@@ -259,6 +259,17 @@ def value_of(problem: Problem, unknowns: np.ndarray, rows: np.ndarray) -> float:
     return value if np.isfinite(value) else np.inf
 
 
+def courses_of(problem: Problem) -> Courses:
+    """What all candidates share."""
+    courses = [
+        Course(
+            problem.span(e), one.times, problem.breaks(e), problem.jumps[e], bool(problem.signal_breaks(e))
+        )
+        for e, one in enumerate(problem.experiments)
+    ]
+    return Courses(problem.solved_model, courses, problem.inputs_at)
+
+
 class Simulated:
     """Candidates (candidates, experiments, width) integrated to their samples, as many at a time as memory allows."""
 
@@ -295,7 +306,7 @@ class _Part:
         problem: Problem,
         many_unknowns: np.ndarray,
         rtol: float,
-        integration: Integration,
+        integration: RosenbrockSteps,
         differentiable: bool,
     ) -> None:
         layout = problem.layout
@@ -305,7 +316,7 @@ class _Part:
         params = np.array([layout.model_values(b) for b in many_unknowns])
         owner = np.repeat(np.arange(self.experiments), self.count)
         tracks = Tracks(owner, *(_by_experiment(a) for a in (initial, params)))
-        self.integrated = integrate(problem, tracks, rtol, integration, differentiable)
+        self.integrated = integrate(courses_of(problem), tracks, rtol, integration, differentiable)
         self.states = self._by_sample(
             [self.integrated.states(track) for track in range(len(owner))], self.count
         )
