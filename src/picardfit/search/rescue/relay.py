@@ -111,15 +111,17 @@ def relay(
 
     `lanes` candidates go downhill at a time, from the queue and from variations of the best. Free lanes are filled when
     they are a quarter. Half of them go to the queue as long as the best came from there, fewer when they began as
-    variations. It ends when there has been no better leader for a while.
+    variations. It ends when there has been no better leader for a while, in steps and in descents: after all lanes have
+    come to an end at about the same time, the first variations are still on their way.
     """
     tolerance, little, kept = settings.tolerance, settings.little, settings.parents + settings.finalists
     runners = begin(problem, queue.many_unknowns[:lanes], tolerance, settings)
     waiting = queue.many_unknowns[lanes:]
-    ended, leader, since = runners[:0], np.inf, 0
+    ended, leader, since, vain = runners[:0], np.inf, 0, 0
     while True:
         runners = advance(problem, runners, tolerance, little, settings)
-        ended = _best_first(ended + runners[runners.ended])
+        arrived = runners[runners.ended]
+        ended = _best_first(ended + arrived)
         ended = _distinct(problem, ended, little)[:kept] + ended.unvaried[: settings.finalists]
         runners = runners[~runners.ended]
         found = _best_first(ended + runners)
@@ -129,8 +131,8 @@ def relay(
         best = found.values[0]
         size = leader if problem.scatter is None else problem.measurements
         since = 0 if not np.isfinite(leader) or leader - best > little * size else since + 1
-        leader = min(best, leader)
-        if since >= settings.patience:
+        leader, vain = min(best, leader), vain + len(arrived) if since else 0
+        if since >= settings.patience and vain >= settings.vain * lanes:
             return
         free = lanes - len(runners)
         if 4 * free < lanes:

@@ -55,6 +55,7 @@ class Rescue:
     steps: int = 240  # of the lanes at most
     work: float = 6e6  # after which no further step of the lanes begins, beside their first ranking
     patience: int = 10  # steps without a better leader after which no more are taken
+    vain: float = 1.0  # descents for every lane that must have ended in vain, too, where no search converged
     tolerance: float = 1e-3  # of the integrations, relative
     closer: float = 1e-5  # the same for the last steps
     little: float = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
