@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.rescue.shooting import courses_of
+from picardfit.problem.side_by_side import courses_of
 from picardfit.simulation import batched_rosenbrock
 from picardfit.simulation.batched_rosenbrock import Integrated, RosenbrockSteps, Tracks
 

@@ -27,7 +27,7 @@ class SearchPolicy:
     """When a fit searches again, and when it stops.
 
     Work is counted in steps on the first mesh (`picardfit.solvers.loop.StepCost`), so that the same fit takes the same
-    decisions on every machine.
+    decisions on every machine. That of the candidates is bounded by `rescue.work`.
     """
 
     agree: int = 2  # searches that must end in the best optimum
@@ -36,9 +36,7 @@ class SearchPolicy:
     effort: float = 5.0  # work in units of the quickest search that converged, after which no slice begins
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
-    failing: float = (
-        500.0  # the same for their work, also of those that wait: less than candidates cost, in steps
-    )
+    failing: float = 800.0  # and the work of searches, in steps, if none converged: two at their limit of 400
     fine: float = 4.0  # segments for a sample beyond which a first mesh is no measure of a step
     slice: float = 60.0  # work after which a search waits for others; three of four take less, in steps
     improbable: float = (

@@ -74,6 +74,7 @@ class RosenbrockSteps:
     ahead: float = 1e-6  # part of a step over which f is differenced by time
     beside: float = 1e-6  # change of the states, relative to their size, over which Jacobians are differenced
     memory: int = 400_000  # numbers in the Jacobians of the steps that are differentiated at once
+    together: int = 20_000  # states of all tracks integrated at once: their steps take about 10 kB each
     round: float = 25.0  # work of one step of all tracks, in units of about 7 microseconds, measured
     track: float = 0.05  # and of each track in it, measured with 16 and 64 tracks of 2 to 20 states
     square: float = 0.002  # and for the square of its states

@@ -8,6 +8,7 @@ from picardfit.search.rescue.relay import Candidates, find_candidates, polished,
 from picardfit.search.rescue.settings import Descent, Rescue
 from picardfit.search.rescue.shooting import begin, terms_of
 from picardfit.search.starts import candidates
+from picardfit.simulation.batched_rosenbrock import RosenbrockSteps
 from prey import counted_prey
 
 SMALL = Rescue(candidates=32, lanes=12, patience=2, vain=0.0)
@@ -85,7 +86,7 @@ def test_candidates_in_several_parts_are_the_same(prey):
     unknowns = prey.layout.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
     three = np.stack([unknowns, unknowns + 0.05, unknowns - 0.05])
     whole = terms_of(prey, three, np.full(3, np.inf), 1e-3, SMALL)
-    split = replace(SMALL, descent=Descent(memory=4))  # two of two states each
+    split = replace(SMALL, integration=RosenbrockSteps(together=4))  # two of two states each
     parts = terms_of(prey, three, np.full(3, np.inf), 1e-3, split)
     assert parts.values == pytest.approx(whole.values, rel=1e-9)
     assert parts.slopes == pytest.approx(whole.slopes, rel=1e-5, abs=1e-6)

@@ -18,9 +18,10 @@ from itertools import islice
 import numpy as np
 
 from picardfit.problem.problem import Problem
+from picardfit.problem.side_by_side import Simulated, measured
 from picardfit.search.rescue.calibration import costs, fit_measured
 from picardfit.search.rescue.settings import Rescue
-from picardfit.search.rescue.shooting import Runners, Simulated, advance, begin, measured
+from picardfit.search.rescue.shooting import Runners, advance, begin
 from picardfit.search.rescue.variations import variations
 from picardfit.search.starts import candidates
 from picardfit.solvers.loop import News, ignore
@@ -93,7 +94,7 @@ def polished(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> C
 
 def rank(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
     """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
-    simulated = Simulated(problem, many_unknowns, settings.tolerance, settings, differentiable=False)
+    simulated = Simulated(problem, many_unknowns, settings.tolerance, settings.integration, False)
     states = simulated.states
     values, many_unknowns = np.full(len(many_unknowns), np.inf), many_unknowns.copy()
     outputs = measured(problem, many_unknowns, states)[..., : len(problem.model.observables)]

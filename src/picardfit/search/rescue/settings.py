@@ -25,7 +25,6 @@ class Descent:
         2.3  # longest step in the logarithm of an unknown, a factor of ten: longer ones end on plateaus
     )
     idle: int = 4  # steps in a row that gain next to nothing after which a candidate has ended
-    memory: int = 20_000  # states of all tracks integrated at once: their steps take about 10 kB each
 
 
 @dataclass(frozen=True)
