@@ -1,18 +1,23 @@
-"""What simulated candidates earn and cost where searches converge but disagree.
+"""What simulated candidates earn and cost where searches converge but disagree, and alone.
 
     python benchmarks/rescue.py [--first 420000] [--count 300] [--out FILE]
+    python benchmarks/rescue.py --alone ../shared/petab/NAME/NAME.yaml [--first 100] [--count 4]
 
 Random problems of soak.py are fitted by the default policy. Those whose searches disagree until candidates are
 simulated are fitted again with other settings of the rescue, and without it. Printed are, for every setting, how many
 of these problems end in a local optimum (a loss more than 0.1 % above the best of all settings and of a fit from the
 truth), the processor time of the fit over that of one search, and the seconds of all of them. With `--out` each problem
 is a line of that file, and those in it are not fitted again.
+
+With `--alone` no fit is made: candidates of a PEtab problem are simulated, once until ten steps have brought no better
+leader, and once until as many descents as lanes have ended in vain, too (`Rescue.vain`); nothing else is known to them.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import time
 from pathlib import Path
 
@@ -20,6 +25,7 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.search.policy import Next
+from picardfit.search.rescue.relay import find_candidates
 from picardfit.search.told import Decision
 from seeds import Seeds
 from soak import WORSE, random_sample
@@ -75,12 +81,35 @@ def measured(seed: int) -> dict | None:
     return found
 
 
+def alone(path: Path, seeds: range) -> None:
+    """Prints how low the candidates of a PEtab problem come, in how many steps and processor seconds."""
+    here = Path(__file__).resolve().parent  # holds a file with the name of the package that reads PEtab
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
+    from picardfit.importers import petab
+
+    problem = petab.read(path)
+    nothing = np.full(problem.layout.lower.shape, np.nan)
+    print("| seed | vain | steps | best | s |\n|---|---|---|---|---|")
+    for seed in seeds:
+        for vain in (0.0, 1.0):
+            steps, began = [], time.process_time()
+            settings, further = pf.Rescue(vain=vain), np.zeros((0, *nothing.shape))
+            found = find_candidates(
+                problem, nothing, seed, further, settings, lambda *one, steps=steps: steps.append(one)
+            )
+            spent = time.process_time() - began
+            print(f"| {seed} | {vain:g} | {len(steps)} | {found.values[0]:.3f} | {spent:.1f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--first", type=int, default=420_000)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--alone", type=Path, help="a PEtab problem: simulate its candidates only")
     options = parser.parse_args()
+    if options.alone is not None:
+        return alone(options.alone, range(options.first, options.first + options.count))
     ran = [r for r in Seeds(options.first, options.out).results("rescue", measured, options.count) if r]
     rescued = [r for r in ran if len(r) > 1]
     seconds = sum(r["default"][1] for r in ran)
