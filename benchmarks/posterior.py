@@ -276,8 +276,8 @@ def agreement() -> None:
 
 def engine(calls: int = 200) -> None:
     """Processor time of the density and its gradient at points of a Hamiltonian path, for four chains."""
-    from picardfit.search.rescue.settings import Rescue
-    from picardfit.search.rescue.shooting import Simulated, measured
+    from picardfit.problem.side_by_side import Simulated, measured
+    from picardfit.simulation.batched_rosenbrock import RosenbrockSteps
 
     problem = hare_problem()
     fit = pf.fit(problem)
@@ -298,11 +298,11 @@ def engine(calls: int = 200) -> None:
         began = time.process_time()
         for z in points[:20]:
             unknowns = target.coordinates.unknowns(target.coordinates.internal(z)[0])
-            shots = Simulated(problem, unknowns, tolerance, Rescue(), True)
+            shots = Simulated(problem, unknowns, tolerance, RosenbrockSteps(), True)
             shots.slopes(np.arange(4))
         each = (time.process_time() - began) / 20
         unknowns = target.coordinates.unknowns(target.coordinates.internal(points[3])[0])
-        states = Simulated(problem, unknowns, tolerance, Rescue(), False).states
+        states = Simulated(problem, unknowns, tolerance, RosenbrockSteps(), False).states
         rows = measured(problem, unknowns, states)
         gap = max(abs(problem.objective.value(row) + one) for row, one in zip(rows, exact, strict=True))
         print(

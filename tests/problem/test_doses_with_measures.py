@@ -12,7 +12,8 @@ import picardfit as pf
 from complaints import complaint
 from picardfit.evidence.certificate import path_rows
 from picardfit.model.number_arrays import censored_text
-from picardfit.search.rescue.shooting import Simulated
+from picardfit.problem.side_by_side import Simulated
+from picardfit.simulation.batched_rosenbrock import RosenbrockSteps
 
 KA, KE, DOSE = 0.9, 0.25, 100.0
 EXCRETION = "gut' = -ka*gut\nblood' = ka*gut - ke*blood\nurine' = ke*blood"
@@ -58,7 +59,7 @@ def test_integrators_of_the_search_and_of_the_certificate_agree_with_the_path():
         problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
     )
     assert path_rows(fit.solution)[there] == pytest.approx(rows[there], rel=1e-6)
-    states = Simulated(problem, unknowns[None], 1e-9, pf.Rescue()).states[
+    states = Simulated(problem, unknowns[None], 1e-9, RosenbrockSteps()).states[
         0
     ]  # gut, blood, urine, its increment
     both = states[:, [3, 1]]

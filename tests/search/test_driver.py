@@ -232,19 +232,51 @@ def test_several_starts_count_the_best_one_among_the_hits():
     assert fit.searches[0].cluster is not None
 
 
-def test_a_rescue_follows_searches_that_all_fail():
-    """Every guessed path of this relaxation oscillator fails; simulated candidates find the way."""
+def relaxation_oscillator() -> pf.Problem:
+    """Every guessed path of it fails; simulated candidates find the way."""
     model = pf.Model("x' = y\ny' = mu*(1 - x^2)*y - w^2*x", observables=["x"])
     times = np.linspace(0, 70, 60)
     exact = pf.simulate(model, {"mu": 20.0, "w": 1.0}, {"x": 2.0, "y": 0.0}, times).observables["x"]
     data = np.asarray(exact) + 0.05 * np.random.default_rng(1).standard_normal(len(times))
     bounds = {"mu": pf.Parameter(4, 100, log=True), "w": pf.Parameter(0.2, 5, log=True)}
-    problem = pf.Problem(model, pf.Experiment(times, {"x": data}), bounds)
-    small = pf.Rescue(candidates=64, lanes=16, patience=8)
-    fit = pf.fit(problem, policy=pf.SearchPolicy(failures=1, rescue=small))
+    return pf.Problem(model, pf.Experiment(times, {"x": data}), bounds)
+
+
+def test_a_rescue_follows_searches_that_all_fail():
+    small = pf.Rescue(candidates=64, lanes=16, patience=8, vain=0.0)
+    fit = pf.fit(relaxation_oscillator(), policy=pf.SearchPolicy(failures=1, rescue=small))
     assert fit.loss < 1.1 * 0.5 * 0.05**2
-    without = pf.fit(problem, policy=pf.SearchPolicy(failures=1, rescue=None))
+    without = pf.fit(relaxation_oscillator(), policy=pf.SearchPolicy(failures=1, rescue=None))
     assert not without.success
+
+
+def test_a_rescue_follows_searches_that_only_wait():
+    """Searches that work on and on without an end do not hold up the candidates."""
+    small, seen = pf.Rescue(candidates=32, lanes=8), []
+
+    def stop(news):
+        if news.candidates:
+            seen.append(news.loss)
+            raise KeyboardInterrupt
+
+    policy = pf.SearchPolicy(slice=4, failing=8, rescue=small)
+    fit = pf.fit(relaxation_oscillator(), policy=policy, progress=stop)
+    set_aside = [one for one in fit.searches if one.status is pf.Status.SET_ASIDE]
+    assert len(seen) == 1
+    assert len(set_aside) == 2
+
+
+def test_an_interrupt_among_the_candidates_leaves_the_best_of_them():
+    losses = []
+
+    def stop(news):
+        losses.extend([news.loss] if news.candidates else [])
+        if len(losses) == 3:
+            raise KeyboardInterrupt
+
+    small = pf.Rescue(candidates=32, lanes=8)
+    fit = pf.fit(relaxation_oscillator(), policy=pf.SearchPolicy(failures=1, rescue=small), progress=stop)
+    assert fit.loss < 1.1 * losses[-1]
 
 
 def test_the_program_in_a_report_repeats_the_policy(tmp_path):

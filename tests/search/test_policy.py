@@ -57,6 +57,11 @@ def of(*searches, **more):
         (of(failed(), failed(), failed(), rescues=1, candidates=(8,)), Next.SEARCH, 8),
         (of(failed(), failed(), failed(), rescues=1), Next.RESCUE, -1),  # once more, polished
         (of(failed(), failed(), failed(), rescues=2), Next.STOP, -1),
+        (of(waits(390), waits(410)), Next.RESCUE, -1),  # candidates cost no more than these have
+        (of(waits(390), waits(400)), Next.SEARCH, 0),
+        (of(waits(390), waits(410), jumps=True), Next.SEARCH, 0),  # but here none can be simulated
+        (of(waits(390), waits(410), rescues=2), Next.SEARCH, 0),  # or none could be integrated
+        (Evidence({0: waits(480), 1: waits(520), 8: failed()}, rescues=2), Next.STOP, -1),
         (of(limited(), limited(), limited()), Next.STOP, -1),  # the user's own limit
         (of(limited(), limited(), failed()), Next.RESCUE, -1),
         (of(failed(), hopeless=True), Next.STOP, -1),
@@ -101,6 +106,7 @@ def test_fields_of_the_policy_decide(policy, evidence, what):
         (of(hit(20)), 60.0),
         (of(hit(50)), 100.0),  # twice what another needed
         (of(waits(40), waits(40)), 80.0),  # twice what it had
+        (of(waits(390), waits(400)), 400.0),  # until candidates are simulated
     ],
 )
 def test_how_far_a_search_may_go(evidence, work):
@@ -111,7 +117,9 @@ def test_a_search_that_waits_cannot_begin_more_than_two():
     assert decide(of(waits(40), waits(80)), POLICY) == Action(Next.SEARCH, 0, 80.0)
 
 
-@pytest.mark.parametrize("name", ["agree", "most", "failures", "effort", "slice", "improbable"])
+@pytest.mark.parametrize(
+    "name", ["agree", "most", "failures", "failing", "fine", "effort", "slice", "improbable"]
+)
 @pytest.mark.parametrize("value", [0, -1, "two", None])
 def test_settings_that_make_no_sense_are_refused(name, value):
     with pytest.raises(pf.InputError) as caught:

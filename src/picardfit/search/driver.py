@@ -176,8 +176,15 @@ class _Driver:
 
     @cached_property
     def unit(self) -> float:
-        """The unit of work in the evidence: the first step of the first search; of none that was done before."""
-        return 1.0 if self.request.starts > 1 else StepCost().of(self.first.state)
+        """The unit of work in the evidence: the first step of the first search; of none that was done before.
+
+        On a mesh that a poor start has made much finer than the data are, it counts as on one of `policy.fine`.
+        """
+        if self.request.starts > 1:
+            return 1.0
+        cost, state = StepCost(), self.first.state
+        enough = self.policy.fine * sum(len(one.times) for one in self.request.problem.experiments)
+        return cost.fixed + (cost.of(state) - cost.fixed) * min(1.0, enough / max(state.segments, 1))
 
     def best(self) -> int:
         """The search with the best optimum, the first of those that agree on it; without one, the best point."""
@@ -378,7 +385,7 @@ class _Driver:
 
     def _next_index(self) -> int:
         """The index of a search that is none of the sequence."""
-        return max(self.policy.most - 1, *self.endings, *self.candidates) + 1
+        return max((self.policy.most - 1, *self.endings, *self.candidates)) + 1
 
     def _add(self, index: int, work: Callable[[], Ending | None]) -> None:
         """Add a search that is none of the sequence, if the work leads to one."""
@@ -437,9 +444,13 @@ class _Driver:
         request, settings = self.request, self.policy.rescue or Rescue()
         if self.rescues > 1:
             return polished(request.problem, self.finalists, settings)
-        ends = [one.unknowns for k, one in self.endings.items() if k not in self.optima()]
+        ends = [self._unknowns(k) for k in sorted({*self.endings, *self.waiting} - self.optima().keys())]
         further = np.array([b for b in ends if b is not None and np.isfinite(b).all()])
         further = further.reshape(-1, *request.given.shape)
+        if self.optima() and not self._is_on_plateau(
+            self.best()
+        ):  # only whether there is a better one is open
+            settings = replace(settings, vain=0.0)
         return find_candidates(request.problem, request.given, request.seed, further, settings, news)
 
     def _checked(self, index: int) -> tuple[Outcome, Certificate]:

@@ -13,7 +13,7 @@ took is no evidence of anything and is not part of `Evidence`; work only limits 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from math import inf
 
@@ -27,7 +27,7 @@ class SearchPolicy:
     """When a fit searches again, and when it stops.
 
     Work is counted in steps on the first mesh (`picardfit.solvers.loop.StepCost`), so that the same fit takes the same
-    decisions on every machine.
+    decisions on every machine. That of the candidates is bounded by `rescue.work`.
     """
 
     agree: int = 2  # searches that must end in the best optimum
@@ -36,6 +36,8 @@ class SearchPolicy:
     effort: float = 5.0  # work in units of the quickest search that converged, after which no slice begins
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
+    failing: float = 800.0  # and the work of searches, in steps, if none converged: two at their limit of 400
+    fine: float = 4.0  # segments for a sample beyond which a first mesh is no measure of a step
     slice: float = 60.0  # work after which a search waits for others; three of four take less, in steps
     improbable: float = (
         0.005  # probability of so large residuals, below which they contradict a known noise level
@@ -45,7 +47,7 @@ class SearchPolicy:
     def __post_init__(self) -> None:
         for name, fewest in (("agree", 1), ("doubt", 0), ("most", 1), ("failures", 1)):
             as_whole(getattr(self, name), name, fewest)
-        for name in ("effort", "least", "slice", "improbable"):
+        for name in ("effort", "least", "failing", "fine", "slice", "improbable"):
             value = getattr(self, name)
             if not is_number(value) or not value > 0:
                 raise InputError("search.policy_not_positive", name, value=value)
@@ -153,8 +155,8 @@ def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:
     if policy.most == 1 or policy.rescue is None or evidence.jumps:
         return False
     if not any(one.optimum is not None for one in searches):
-        limited = all(one.limited for one in searches if one.ended)
-        return evidence.rescues < 2 and not limited
+        ended = [one.limited for one in searches if one.ended]
+        return evidence.rescues < 2 and not (ended and all(ended))
     return not evidence.rescues
 
 
@@ -163,7 +165,9 @@ def _conclude(evidence: Evidence, policy: SearchPolicy) -> Action:
     if evidence.hidden and not evidence.exchanged and _trusted(evidence, policy):
         return Action(Next.EXCHANGE, work=_fair_share(evidence, policy))
     if all(one.optimum is None for one in evidence.searches.values()):
-        return Action(Next.STOP)
+        none_simulated = max(evidence.searches) < policy.most  # no candidate could be integrated
+        longer = _longer(_waiting(evidence), evidence, policy) if none_simulated else None
+        return longer or Action(Next.STOP)
     point = evidence.better_point
     if point is not None and point in evidence.searches and not evidence.searches[point].ended:
         return Action(Next.SEARCH, point)
@@ -178,17 +182,33 @@ def _search(evidence: Evidence, policy: SearchPolicy) -> Action | None:
     So no search can hold up the others: one that crawls gets as much work as those beside it, or twice as much as
     another needed.
     """
-    searches = evidence.searches
-    waiting = {index: one.work for index, one in searches.items() if not one.ended}
+    searches, waiting = evidence.searches, _waiting(evidence)
     converged = [one.work for one in searches.values() if one.optimum is not None]
     new = max(searches) + 1
     begun = sum(one.begun for one in searches.values())  # one that could not begin was no search
     if begun < policy.most and (converged or len(waiting) < min(policy.agree, policy.most)):
         waiting[new] = 0.0
     failed = sum(one.ended and one.optimum is None for one in searches.values())
-    budget = max(policy.effort * min(converged), policy.least) if converged else inf
+    budget = policy.failing if _may_rescue(evidence, policy) else inf
+    if converged:
+        budget = max(policy.effort * min(converged), policy.least)
     spent = sum(one.work for one in searches.values())
-    if not waiting or spent >= budget or (not converged and failed >= policy.failures):
+    if spent >= budget or (not converged and failed >= policy.failures):
+        return None
+    longer = _longer(waiting, evidence, policy)
+    if longer is None or converged:
+        return longer
+    return replace(longer, work=min(longer.work, waiting[longer.index] + budget - spent))
+
+
+def _waiting(evidence: Evidence) -> dict[int, float]:
+    """The work of the searches that wait."""
+    return {index: one.work for index, one in evidence.searches.items() if not one.ended}
+
+
+def _longer(waiting: Mapping[int, float], evidence: Evidence, policy: SearchPolicy) -> Action | None:
+    """The search with the least work so far goes on until it has done twice as much; None where none waits."""
+    if not waiting:
         return None
     index = min(waiting, key=lambda k: (waiting[k], k))
     return Action(Next.SEARCH, index, max(2 * waiting[index], _fair_share(evidence, policy)))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.problem.side_by_side import measured_only
 from picardfit.search.rescue.relay import rank
 from picardfit.search.rescue.settings import Rescue
-from picardfit.search.rescue.shooting import measured_only
 
 
 def test_scales_and_offsets_of_candidates_are_fitted_without_integrating():

@@ -8,9 +8,10 @@ from picardfit.search.rescue.relay import Candidates, find_candidates, polished,
 from picardfit.search.rescue.settings import Descent, Rescue
 from picardfit.search.rescue.shooting import begin, terms_of
 from picardfit.search.starts import candidates
+from picardfit.simulation.batched_rosenbrock import RosenbrockSteps
 from prey import counted_prey
 
-SMALL = Rescue(candidates=32, lanes=12, patience=2)
+SMALL = Rescue(candidates=32, lanes=12, patience=2, vain=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_candidates_in_several_parts_are_the_same(prey):
     unknowns = prey.layout.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
     three = np.stack([unknowns, unknowns + 0.05, unknowns - 0.05])
     whole = terms_of(prey, three, np.full(3, np.inf), 1e-3, SMALL)
-    split = replace(SMALL, descent=Descent(memory=4))  # two of two states each
+    split = replace(SMALL, integration=RosenbrockSteps(together=4))  # two of two states each
     parts = terms_of(prey, three, np.full(3, np.inf), 1e-3, split)
     assert parts.values == pytest.approx(whole.values, rel=1e-9)
     assert parts.slopes == pytest.approx(whole.slopes, rel=1e-5, abs=1e-6)
@@ -128,7 +129,9 @@ def test_a_free_lane_goes_to_the_next_in_the_queue(prey):
     far = prey.layout.internal(np.array([[2.0, 1.1, 4.0, 2.0, 0.1, 0.2]]))
     near = prey.layout.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
     queue = Candidates(np.stack([far, far, far, far, near]), np.zeros(5))
-    settings = Rescue(patience=12, descent=Descent(idle=1), little=1e9)  # every candidate ends after one step
+    settings = Rescue(
+        patience=12, vain=0.0, descent=Descent(idle=1), little=1e9
+    )  # every candidate ends after one step
     rng = np.random.default_rng(0)
     settings = replace(settings, queued=1.0)  # and no variation takes its lane
     *_, alone = relay(prey, Candidates(queue.many_unknowns[:4], queue.values[:4]), 4, rng, settings)
@@ -146,8 +149,19 @@ def test_a_budget_of_work_ends_the_relay(prey):
     assert 0 < few < len(steps) - few
 
 
+def test_a_relay_ends_after_as_many_descents_in_vain(prey):
+    near = prey.layout.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
+    queue = rank(prey, np.stack([near, near, near, near]), SMALL)
+
+    def steps(vain: float) -> int:
+        settings = replace(SMALL, vain=vain)
+        return sum(1 for _ in relay(prey, queue, 4, np.random.default_rng(0), settings))
+
+    assert steps(1.0) < steps(4.0)
+
+
 def test_a_relay_continues_from_variations_of_the_best(prey):
-    settings = Rescue(patience=12)
+    settings = Rescue(patience=12, vain=0.0)
     far = prey.layout.internal(np.array([[2.0, 1.1, 4.0, 2.0, 0.1, 0.2]]))
     queue = rank(prey, np.stack([far, far, far, far]), settings)
     alone = begin(prey, queue.many_unknowns, 1e-3, settings).values[0]
@@ -178,7 +192,7 @@ def test_variations_that_cannot_be_integrated_are_none():
     run = pf.Experiment(times, {"x": 1 / (1 - 0.5 * times)}, initial={"x": 1.0})
     problem = pf.Problem(pf.Model("x' = k*x^2"), run, {"k": pf.Parameter(0.5, 1e6, log=True)})
     far = replace(Rescue().variation, moved=1.0, far=1e3, mixed=0.0, tries=1, loose_cost=0.0)
-    settings = replace(Rescue(), variation=far, patience=30)
+    settings = replace(Rescue(), variation=far, patience=30, vain=0.0)
     unknowns = np.full((1, *problem.layout.lower.shape), np.log(0.5))
     for seed in range(8):  # half of the variations go up
         *_, found = relay(

@@ -37,7 +37,9 @@ class FirstStage:
     rivals: int = 2  # other optima that are followed at most
     apart: float = 0.3  # largest difference of typical values, in their units, that counts as one optimum
     shooting: Rescue = field(
-        default=Rescue(candidates=64, lanes=16, experiments=1000, parents=2, finalists=16, patience=3)
+        default=Rescue(
+            candidates=64, lanes=16, experiments=1000, parents=2, finalists=16, patience=3, vain=0.0
+        )
     )
 
 

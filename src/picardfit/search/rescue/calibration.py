@@ -9,16 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.problem.problem import Problem
+from picardfit.problem.side_by_side import measured, measured_only, value_of
 from picardfit.search.rescue.settings import Rescue
-from picardfit.search.rescue.shooting import (
-    after,
-    measured,
-    measured_only,
-    setting_out,
-    stepped,
-    terms_at,
-    value_of,
-)
+from picardfit.search.rescue.shooting import after, setting_out, stepped, terms_at
 from picardfit.solvers.noise_levels import fit_noise_parameters
 
 

@@ -18,9 +18,10 @@ from itertools import islice
 import numpy as np
 
 from picardfit.problem.problem import Problem
+from picardfit.problem.side_by_side import Simulated, measured
 from picardfit.search.rescue.calibration import costs, fit_measured
 from picardfit.search.rescue.settings import Rescue
-from picardfit.search.rescue.shooting import Runners, Simulated, advance, begin, measured
+from picardfit.search.rescue.shooting import Runners, advance, begin
 from picardfit.search.rescue.variations import variations
 from picardfit.search.starts import candidates
 from picardfit.solvers.loop import News, ignore
@@ -93,7 +94,7 @@ def polished(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> C
 
 def rank(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
     """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
-    simulated = Simulated(problem, many_unknowns, settings.tolerance, settings, differentiable=False)
+    simulated = Simulated(problem, many_unknowns, settings.tolerance, settings.integration, False)
     states = simulated.states
     values, many_unknowns = np.full(len(many_unknowns), np.inf), many_unknowns.copy()
     outputs = measured(problem, many_unknowns, states)[..., : len(problem.model.observables)]
@@ -111,15 +112,17 @@ def relay(
 
     `lanes` candidates go downhill at a time, from the queue and from variations of the best. Free lanes are filled when
     they are a quarter. Half of them go to the queue as long as the best came from there, fewer when they began as
-    variations. It ends when there has been no better leader for a while.
+    variations. It ends when there has been no better leader for a while, in steps and in descents: after all lanes have
+    come to an end at about the same time, the first variations are still on their way.
     """
     tolerance, little, kept = settings.tolerance, settings.little, settings.parents + settings.finalists
     runners = begin(problem, queue.many_unknowns[:lanes], tolerance, settings)
     waiting = queue.many_unknowns[lanes:]
-    ended, leader, since = runners[:0], np.inf, 0
+    ended, leader, since, vain = runners[:0], np.inf, 0, 0
     while True:
         runners = advance(problem, runners, tolerance, little, settings)
-        ended = _best_first(ended + runners[runners.ended])
+        arrived = runners[runners.ended]
+        ended = _best_first(ended + arrived)
         ended = _distinct(problem, ended, little)[:kept] + ended.unvaried[: settings.finalists]
         runners = runners[~runners.ended]
         found = _best_first(ended + runners)
@@ -129,8 +132,8 @@ def relay(
         best = found.values[0]
         size = leader if problem.scatter is None else problem.measurements
         since = 0 if not np.isfinite(leader) or leader - best > little * size else since + 1
-        leader = min(best, leader)
-        if since >= settings.patience:
+        leader, vain = min(best, leader), vain + len(arrived) if since else 0
+        if since >= settings.patience and vain >= settings.vain * lanes:
             return
         free = lanes - len(runners)
         if 4 * free < lanes:

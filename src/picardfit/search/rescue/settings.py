@@ -8,37 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Integration:
-    """The steps of the side-by-side integration."""
-
-    shortest: float = 0.2  # factors by which a step may change at a time (textbook values)
-    longest: float = 6.0
-    safety: float = 0.9  # of the step that the error estimate allows (textbook value)
-    first: float = 1e-2  # change of the states in the first step, relative to their size
-    first_least: float = 1e-10  # first step, in lengths of the experiment
-    first_most: float = 1e-2
-    floor: float = (
-        1e-3  # part of a state's largest value so far below which its relative error does not count
-    )
-    nothing: float = 1e-9  # the same, of the largest state
-    steps: int = 300  # that a track may take at a tolerance of 1e-3
-    steps_of_stop: int = 8  # and for each sampling time or break
-    crowd: int = 16  # finished tracks of one experiment from which on the last ones may not take much longer
-    last: float = 0.125  # part of the tracks that are the last
-    lag: float = 2.0  # how many times the steps of the others they may take
-    tiny: float = 1e-13  # part of the whole time below which a step is given up
-    exploded: float = 1e30  # states beyond which a track is given up
-    ahead: float = 1e-6  # part of a step over which f is differenced by time
-    beside: float = 1e-6  # change of the states, relative to their size, over which Jacobians are differenced
-    memory: int = 400_000  # numbers in the Jacobians of the steps that are differentiated at once
-    round: float = (
-        25.0  # work of one step of all tracks, in units of `picardfit.solvers.loop.StepCost`, measured
-    )
-    track: float = 0.05  # and of each track in it, measured with 16 and 64 tracks of 2 to 20 states
-    square: float = 0.002  # and for the square of its states
-    ways: float = 8.0  # derivatives by so many unknowns cost as much as the step itself
+from picardfit.simulation.batched_rosenbrock import RosenbrockSteps
 
 
 @dataclass(frozen=True)
@@ -55,7 +25,6 @@ class Descent:
         2.3  # longest step in the logarithm of an unknown, a factor of ten: longer ones end on plateaus
     )
     idle: int = 4  # steps in a row that gain next to nothing after which a candidate has ended
-    memory: int = 20_000  # states of all tracks integrated at once: their steps take about 10 kB each
 
 
 @dataclass(frozen=True)
@@ -85,6 +54,7 @@ class Rescue:
     steps: int = 240  # of the lanes at most
     work: float = 6e6  # after which no further step of the lanes begins, beside their first ranking
     patience: int = 10  # steps without a better leader after which no more are taken
+    vain: float = 1.0  # descents for every lane that must have ended in vain, too, where no search converged
     tolerance: float = 1e-3  # of the integrations, relative
     closer: float = 1e-5  # the same for the last steps
     little: float = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
@@ -95,6 +65,6 @@ class Rescue:
     polishes: int = 25  # further steps at the closer tolerance where no such search converged
     lenders: int = 24  # candidates whose scales and offsets are tried on each other
     calibrations: int = 10  # steps in scales, offsets and noise levels before candidates are ranked
-    integration: Integration = field(default=Integration())
+    integration: RosenbrockSteps = field(default=RosenbrockSteps())
     descent: Descent = field(default=Descent())
     variation: Variation = field(default=Variation())

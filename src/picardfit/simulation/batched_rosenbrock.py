@@ -12,16 +12,16 @@ dK_k = W^-1 (dr_k + dJ K_k), which gives the derivative of the numbers computed,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from picardfit.formulas.algebra import TIME
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.problem.problem import Problem
-from picardfit.search.rescue.settings import Integration
+from picardfit.model.doses import Jumps
+from picardfit.model.model import Model
 
 GAMMA = 0.25
 STAGE_TIMES = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)
@@ -45,6 +45,65 @@ COUPLING = (
 WHEN = np.array(STAGE_TIMES)[:, None]
 TINY = np.finfo(float).tiny
 SUMS = [np.array(pair).reshape(2, -1) for pair in zip(STAGES, COUPLING, strict=True)]  # of the stages so far
+
+
+@dataclass(frozen=True)
+class RosenbrockSteps:
+    """The lengths of the steps, when a track is given up, and what the work is called.
+
+    Where no origin is given, a value was chosen on stiff and published problems: docs/decisions/008.
+    """
+
+    shortest: float = 0.2  # factors by which a step may change at a time (textbook values)
+    longest: float = 6.0
+    safety: float = 0.9  # of the step that the error estimate allows (textbook value)
+    first: float = 1e-2  # change of the states in the first step, relative to their size
+    first_least: float = 1e-10  # first step, in lengths of the experiment
+    first_most: float = 1e-2
+    floor: float = (
+        1e-3  # part of a state's largest value so far below which its relative error does not count
+    )
+    nothing: float = 1e-9  # the same, of the largest state
+    steps: int = 300  # that a track may take at a tolerance of 1e-3
+    steps_of_stop: int = 8  # and for each sampling time or break
+    crowd: int = 16  # finished tracks of one experiment from which on the last ones may not take much longer
+    last: float = 0.125  # part of the tracks that are the last
+    lag: float = 2.0  # how many times the steps of the others they may take
+    tiny: float = 1e-13  # part of the whole time below which a step is given up
+    exploded: float = 1e30  # states beyond which a track is given up
+    ahead: float = 1e-6  # part of a step over which f is differenced by time
+    beside: float = 1e-6  # change of the states, relative to their size, over which Jacobians are differenced
+    memory: int = 400_000  # numbers in the Jacobians of the steps that are differentiated at once
+    together: int = 20_000  # states of all tracks integrated at once: their steps take about 10 kB each
+    round: float = 25.0  # work of one step of all tracks, in units of about 7 microseconds, measured
+    track: float = 0.05  # and of each track in it, measured with 16 and 64 tracks of 2 to 20 states
+    square: float = 0.002  # and for the square of its states
+    ways: float = 8.0  # derivatives by so many unknowns cost as much as the step itself
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happens in an experiment, whatever the parameters are."""
+
+    span: tuple[float, float]  # its first and last time
+    times: np.ndarray  # at which states are wanted, ascending
+    breaks: tuple[float, ...]  # inside, where the right-hand side may jump or kink, or the states jump
+    jumps: Jumps | None
+    varies: bool  # whether inputs jump or kink
+
+    @cached_property
+    def stops(self) -> np.ndarray:
+        """Times on which a step ends."""
+        return np.unique(np.concatenate([self.span[:1], self.breaks, self.times, self.span[1:]]))
+
+
+@dataclass(frozen=True)
+class Courses:
+    """The equations, and the experiments in which they are solved."""
+
+    model: Model
+    experiments: Sequence[Course]
+    inputs_at: Callable[[np.ndarray, np.ndarray], np.ndarray]  # as `Problem.inputs_at`
 
 
 @dataclass(frozen=True)
@@ -117,10 +176,10 @@ class Integrated:
 
 
 def integrate(
-    problem: Problem,
+    courses: Courses,
     tracks: Tracks,
     rtol: float,
-    settings: Integration,
+    settings: RosenbrockSteps,
     differentiable: bool = True,
 ) -> Integrated:
     """Every track, with steps that keep its local error below a relative tolerance.
@@ -129,16 +188,16 @@ def integrate(
     memory of all steps.
     """
     with np.errstate(all="ignore"):
-        return _Runner(problem, tracks, rtol, settings).run(differentiable)
+        return _Runner(courses, tracks, rtol, settings).run(differentiable)
 
 
 class _Runner:
     """Tracks on their way."""
 
-    def __init__(self, problem: Problem, tracks: Tracks, rtol: float, settings: Integration) -> None:
-        self.slopes, self.settings = _Slopes(problem, tracks), settings
+    def __init__(self, courses: Courses, tracks: Tracks, rtol: float, settings: RosenbrockSteps) -> None:
+        self.slopes, self.settings = _Slopes(courses, tracks), settings
         self.rtol, self.tracks, self.x = rtol, tracks, tracks.initial.copy()
-        stops = [_stops(problem, e) for e in range(len(problem.experiments))]
+        stops = [course.stops for course in courses.experiments]
         most = max(len(s) for s in stops)
         padded = np.array([np.append(s, np.full(most - len(s), np.inf)) for s in stops])
         self.stops = padded[tracks.experiment]  # (tracks, most)
@@ -148,10 +207,8 @@ class _Runner:
         self.work = 0.0
         self._latest: _Field | None = None
         self.span = self.stops[np.arange(len(self.last)), self.last] - self.time
-        self.jumps = _jumps(problem, padded)
-        self.wanted = [
-            np.searchsorted(s, one.times) for s, one in zip(stops, problem.experiments, strict=True)
-        ]
+        self.jumps = _jumps(courses, padded)
+        self.wanted = [np.searchsorted(one.stops, one.times) for one in courses.experiments]
 
     def run(self, differentiable: bool) -> Integrated:
         path = np.full((self.stops.shape[1], *self.x.shape), np.nan)
@@ -284,7 +341,9 @@ def _matrix(jacobian: np.ndarray, length: np.ndarray) -> np.ndarray:
 # ---- derivatives -------------------------------------------------------------------------------------------
 
 
-def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray, settings: Integration) -> np.ndarray:
+def _step_maps(
+    slopes: _Slopes, steps: list[_Steps], moved: np.ndarray, settings: RosenbrockSteps
+) -> np.ndarray:
     """(steps, states, states + moved): derivative of the states after each step by those before and by parameters."""
     states = steps[0].x.shape[1] if steps else 0
     if not steps:
@@ -302,7 +361,7 @@ def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray, settings
     return np.concatenate([_some_maps(slopes, _chosen(every, part), moved, settings) for part in parts])
 
 
-def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray, settings: Integration) -> np.ndarray:
+def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray, settings: RosenbrockSteps) -> np.ndarray:
     count, states = steps.x.shape
     field, h = slopes.on(steps.track, moved), steps.length[:, None, None]
     times = _stage_times(steps.time, steps.length, settings.tiny * slopes.span[steps.track])
@@ -338,19 +397,20 @@ def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray, settings: Inte
 class _Slopes:
     """The right-hand side on tracks."""
 
-    def __init__(self, problem: Problem, tracks: Tracks) -> None:
-        self.problem, self.experiment, self.params = problem, tracks.experiment, tracks.params
-        rhs, model = problem.solved_model.rhs, problem.solved_model
+    def __init__(self, courses: Courses, tracks: Tracks) -> None:
+        self.courses, self.experiment, self.params = courses, tracks.experiment, tracks.params
+        self.model = model = courses.model
+        rhs = model.rhs
         self.symbolic = isinstance(rhs, BatchedMap)
         self.used = np.arange(len(model.inputs))
         if isinstance(rhs, BatchedMap):
             appearing = {str(s) for e in rhs.expressions for s in e.free_symbols}
             self.used = np.array([k for k, name in enumerate(model.inputs) if name in appearing], int)
-        ends = np.array([problem.span(e) for e in tracks.experiment]).reshape(-1, 2)
+        ends = np.array([courses.experiments[e].span for e in tracks.experiment]).reshape(-1, 2)
         self.span = ends[:, 1] - ends[:, 0]
         every = np.arange(len(ends))
         inputs = self.inputs_at(every, ends[:, :1] + np.linspace(0, 1, 5) * self.span[:, None])
-        breaks = any(problem.signal_breaks(e) for e in range(len(problem.experiments)))
+        breaks = any(course.varies for course in courses.experiments)
         self.steady = bool((inputs == inputs[:, :1]).all()) and not (breaks and len(self.used))
         self.inputs = inputs[:, 0]  # (tracks, inputs)
         self.autonomous = self.steady and self.symbolic
@@ -363,7 +423,7 @@ class _Slopes:
             return np.zeros((*times.shape, 0))
         order = np.argsort(self.experiment[on], kind="stable")
         values = np.empty((*times.shape, len(self.used)))
-        values[order] = self.problem.inputs_at(self.experiment[on[order]], times[order])[..., self.used]
+        values[order] = self.courses.inputs_at(self.experiment[on[order]], times[order])[..., self.used]
         return values
 
     def on(self, tracks: np.ndarray, moved: np.ndarray | None = None) -> _Field:
@@ -375,11 +435,11 @@ class _Field:
 
     def __init__(self, slopes: _Slopes, tracks: np.ndarray, moved: np.ndarray) -> None:
         self.slopes, self.tracks, self.moved = slopes, tracks, moved
-        self.params, rhs = slopes.params[tracks], slopes.problem.solved_model.rhs
+        self.params, rhs = slopes.params[tracks], slopes.model.rhs
         self.inputs = slopes.inputs[tracks]
         self.rhs = rhs
         if slopes.symbolic:
-            names = tuple(slopes.problem.solved_model.inputs[k] for k in slopes.used)
+            names = tuple(slopes.model.inputs[k] for k in slopes.used)
             self.rhs = _map(rhs, names, tuple(moved.tolist()))
             held = np.setdiff1d(np.arange(self.params.shape[1]), moved)
             self.params, self.held = self.params[:, moved], self.params[:, held]
@@ -424,20 +484,14 @@ def _map(rhs: BatchedMap, inputs: tuple[str, ...], moved: tuple[int, ...]) -> Ba
     return BatchedMap(rhs.expressions, rhs.states, [rhs.parameters[k] for k in moved], (*inputs, *held))
 
 
-def _stops(problem: Problem, experiment: int) -> np.ndarray:
-    start, stop = problem.span(experiment)
-    times = problem.experiments[experiment].times
-    return np.unique(np.concatenate([[start], problem.breaks(experiment), times, [stop]]))
-
-
-def _jumps(problem: Problem, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _jumps(courses: Courses, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """keep and add (experiments, stops, states) of the jumps x+ = keep x + add at stops; None without doses."""
-    if all(one is None for one in problem.jumps):
+    if all(course.jumps is None for course in courses.experiments):
         return None
-    shape = (*stops.shape, len(problem.solved_model.states))
+    shape = (*stops.shape, len(courses.model.states))
     keep, add = np.ones(shape), np.zeros(shape)
-    for e, jumps in enumerate(problem.jumps):
-        inside = None if jumps is None else jumps.part(np.isin(jumps.times, stops[e]))
+    for e, course in enumerate(courses.experiments):
+        inside = None if course.jumps is None else course.jumps.part(np.isin(course.jumps.times, stops[e]))
         if inside is not None:
             rows = np.searchsorted(stops[e], inside.times)
             keep[e, rows], add[e, rows] = inside.keep, inside.add

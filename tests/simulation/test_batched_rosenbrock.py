@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.rescue import batched_integration
-from picardfit.search.rescue.batched_integration import Integrated, Tracks
-from picardfit.search.rescue.settings import Integration
+from picardfit.problem.side_by_side import courses_of
+from picardfit.simulation import batched_rosenbrock
+from picardfit.simulation.batched_rosenbrock import Integrated, RosenbrockSteps, Tracks
 
 TIMES = np.linspace(0.5, 4.0, 8)
 
@@ -20,7 +20,7 @@ def one_track(initial, params) -> Tracks:
 
 
 def integrated(problem: pf.Problem, tracks: Tracks, rtol: float) -> Integrated:
-    return batched_integration.integrate(problem, tracks, rtol, Integration())
+    return batched_rosenbrock.integrate(courses_of(problem), tracks, rtol, RosenbrockSteps())
 
 
 def states_of(problem: pf.Problem, initial, params, rtol: float) -> np.ndarray:
