@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from math import nan
+from unicodedata import category
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from picardfit.problem.calendar import (
 )
 from picardfit.problem.rest import InitialValue, Rest, initial_value
 from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows, without_lost
+
+MOST_CHARACTERS = 200  # of an experiment's name, which stands in tables, pictures and messages
 
 
 @shown
@@ -106,6 +110,8 @@ class Experiment:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
         title = str(name)
+        if len(title) > MOST_CHARACTERS or any(category(one) == "Cc" for one in title):
+            raise InputError("problem.experiment_name_unfit", value=title, most=MOST_CHARACTERS)
         with _in_experiment(title):
             if not isinstance(calendar, Calendar | None):
                 raise InputError("problem.not_a_calendar", value=calendar)
@@ -339,7 +345,8 @@ def doses_at_times(doses: object, calendar: Calendar | None) -> tuple[Doses, ...
 
 def resets_at_times(resets: Iterable[object], calendar: Calendar | None) -> tuple[float, ...]:
     """The times of resets as ascending numbers, with times of a calendar in place of dates."""
-    return tuple(np.unique(number_array(times_of(list(resets), calendar), "resets")).tolist())
+    given = [resets] if isinstance(resets, (int, float, str, date)) else list(resets)
+    return tuple(np.unique(number_array(times_of(given, calendar), "resets")).tolist())
 
 
 def _early_events(
