@@ -128,7 +128,7 @@ class Experiment:
                 },
                 "initial": {n: initial_value(n, spec) for n, spec in as_mapping(initial, "initial").items()},
                 "covariates": _covariates(covariates),
-                **_events(doses, resets, t0, float(rows[0]), given),
+                **_events(doses, resets, t0, rows, given),
             }
             if not isinstance(rest, Rest | None):
                 raise InputError("problem.not_a_rest", value=rest)
@@ -307,13 +307,13 @@ def _covariates(given: object) -> dict[str, float]:
 
 
 def _events(
-    doses: object, resets: Iterable[object], given_t0: object, first: float, samples: GivenSamples
+    doses: object, resets: Iterable[object], given_t0: object, rows: np.ndarray, samples: GivenSamples
 ) -> dict[str, object]:
-    """Doses, resets and t0: by default 0, or the first sample, dose or reset if that is earlier.
+    """Doses, resets and t0: by default 0, or the first sample (of `rows`), dose or reset if that is earlier.
 
     Dates have no natural zero: there t0 is the first of these by default.
     """
-    calendar = samples.calendar
+    calendar, first = samples.calendar, float(rows[0])
     given = doses_at_times(doses, calendar)
     again = resets_at_times(resets, calendar)
     begin = min([first, *(float(one.times[0]) for one in given), *again])
@@ -330,7 +330,8 @@ def _events(
     if again and again[0] < begin:
         t0, time = time_texts(np.array([begin, again[0]]), calendar)
         raise InputError("problem.reset_before_start", key=("resets",), t0=t0, time=time)
-    return {"doses": given, "resets": again, "t0": begin}
+    brief = ShortInfusion().share * (float(rows[-1]) - begin)
+    return {"doses": tuple(one.at_once_if_below(brief) for one in given), "resets": again, "t0": begin}
 
 
 def doses_at_times(doses: object, calendar: Calendar | None) -> tuple[Doses, ...]:
@@ -357,6 +358,13 @@ def _early_events(
     if given_t0 is not None or samples.had_dates or not moved:
         return ()
     return (Notice("problem.early_dose", name, {"t0": t0}),)
+
+
+@dataclass(frozen=True)
+class ShortInfusion:
+    """When an infusion is too short for a mesh of its own: it is then given at once."""
+
+    share: float = 1e-10  # of the time from t0 to the last sample; knots closer than about 1e-13 of it are one
 
 
 @dataclass(frozen=True)
