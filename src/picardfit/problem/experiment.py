@@ -364,7 +364,9 @@ def _early_events(
 class ShortInfusion:
     """When an infusion is too short for a mesh of its own: it is then given at once."""
 
-    share: float = 1e-10  # of the time from t0 to the last sample; knots closer than about 1e-13 of it are one
+    share: float = (
+        1e-10  # of the time from t0 to the last sample; knots closer than about 1e-13 of it are one
+    )
 
 
 @dataclass(frozen=True)
