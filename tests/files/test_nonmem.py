@@ -217,3 +217,61 @@ def test_a_row_of_a_billion_doses_is_refused(tmp_path):
     with pytest.raises(pf.InputError) as caught:
         pf.read_nonmem(path, doses={1: "gut"}, observables={1: "conc"})
     assert caught.value.code == "files.nonmem_many_doses"
+
+
+@pytest.mark.parametrize("comment", ["C1,0,.,50,1,1", "C a comment", "ID,TIME,DV,AMT,EVID,CMT", "@ note"])
+def test_rows_that_begin_with_a_letter_are_comments(comment):
+    text = f"ID,TIME,DV,AMT,EVID,CMT\n{comment}\n1,0,.,100,1,1\n1,1,2,.,0,2\n2,0,.,100,1,1\n2,1,2,.,0,2\n"
+    first, second = read(text, doses={1: "gut"}, observables={2: "conc"})
+    assert (first.name, second.name) == ("1", "2")
+    assert [(one.code, one.values["line"]) for one in first.remarks] == [("files.comment_rows", 2)]
+
+
+def test_names_of_individuals_that_are_words_are_no_comments():
+    first, second = read("ID,TIME,DV\nA1,0,2\nA1,1,1\nB2,0,2\n", observables="x")
+    assert (first.name, second.name, first.remarks) == ("A1", "B2", ())
+
+
+def test_a_table_that_nonmem_wrote():
+    text = "TABLE NO.  1\n ID          TIME        DV          AMT\n"
+    text += (
+        "  1.0000E+00  0.0000E+00  0.0000E+00  1.0000E+02\n  1.0000E+00  1.0000E+00  2.0000E+00  0.0000E+00\n"
+    )
+    (one,) = read(text, doses="gut", observables="conc")
+    assert (one.name, one.times.tolist(), one.doses) == ("1", [1], (pf.Doses([0], 100, into="gut"),))
+
+
+def test_names_that_a_comment_holds():
+    (one,) = read("#ID,TIME,DV\n1,0,2\n1,1,1\n", observables="x")
+    assert one.times.tolist() == [0, 1]
+
+
+def test_compartments_and_measurements_may_have_names():
+    text = "id,time,dv,amt,cmt,dvid\n1,0,.,100,Depot,.\n1,1,2,.,.,cp\n1,2,90,.,.,pca\n"
+    (one,) = read(text, doses={"depot": "gut"}, observables={"cp": "conc", "pca": "effect"})
+    assert one.doses == (pf.Doses([0], 100, into="gut"),)
+    assert one.observations["effect"].tolist()[1] == 90
+    error = complaint(read, text.replace("pca", "inr"), doses="gut", observables={"cp": "conc"})
+    assert (error.code, error.values["value"]) == ("files.nonmem_observable", "inr")
+
+
+@pytest.mark.parametrize("column", ["TINF", "DUR", "duration"])
+def test_durations_of_infusions(column):
+    (one,) = read(f"ID,TIME,DV,AMT,{column}\n1,0,.,100,2\n1,1,2,.,.\n", doses="gut")
+    assert one.doses == (pf.Doses([0], 100, into="gut", duration=2),)
+
+
+def test_a_time_with_its_date_in_one_cell():
+    (one,) = read("ID,TIME,DV\n1,2021-03-04 22:00,2\n1,2021-03-05 01:30,1\n")
+    assert one.times.tolist() == [0, 3.5]
+
+
+def test_an_individual_without_a_name_is_refused():
+    assert complaint(read, "ID,TIME,DV\n.,0,2\n.,1,1\n").code == "files.unnamed_experiment"
+
+
+def test_a_covariate_that_stands_for_a_missing_value_is_told():
+    (one,) = read("ID,TIME,DV,wt\n1,0,2,-99\n1,1,1,-99\n", covariates=["WT"])
+    assert [(remark.code, remark.values["column"]) for remark in one.remarks] == [
+        ("files.coded_missing", "wt")
+    ]

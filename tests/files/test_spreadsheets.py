@@ -110,7 +110,7 @@ def test_errors_in_columns_that_nobody_reads_do_no_harm():
 
 def test_a_formula_that_was_never_calculated_is_not_a_blank_cell():
     error = complaint(read_table, book(["time", "x"], [0, 1], [1, "=B2*2"]))
-    assert (error.code, error.values["value"]) == ("files.cell", "=B2*2")
+    assert (error.code, error.values["value"]) == ("files.formula_cell", "=B2*2")
 
 
 @pytest.mark.parametrize(
@@ -188,3 +188,35 @@ def test_a_problem_file_names_the_sheet(tmp_path):
     problem = pf.read_problem(tmp_path)
     assert problem.experiments[0].observations["x"].tolist() == [3, 2, 1.5]
     assert [one.values["columns"] for one in problem.remarks] == [["site"]]
+
+
+def test_a_row_without_a_time_is_refused():
+    error = complaint(read_table, book(["time", "x"], [0, 1], [1, 2], [None, 1.5]))
+    assert (error.code, error.place.row) == ("files.time_cell", 4)
+
+
+def test_hidden_rows_are_read_and_told():
+    made = Workbook()
+    for row in (["time", "x"], [0, 1], [1, 2], [2, 3]):
+        made.active.append(row)
+    made.active.row_dimensions[3].hidden = True
+    file = io.BytesIO()
+    made.save(file)
+    (one,) = read_table(io.BytesIO(file.getvalue()))
+    (remark,) = one.remarks
+    assert (len(one.times), remark.code, remark.values["rows"]) == (3, "files.hidden_row", "3")
+
+
+def test_a_first_sheet_of_notes_names_the_others():
+    error = complaint(read_table, book(["hello"], ["world"], Counts=[["time", "x"], [0, 1]]))
+    assert (error.code, error.values["others"]) == ("files.no_time_in_sheet", ["Counts"])
+
+
+def test_a_small_file_that_unpacks_to_gigabytes_is_refused():
+    plain = zipfile.ZipFile(book(["time", "x"], [0, 1]))
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in plain.namelist():
+            made.writestr(name, plain.read(name))
+        made.writestr("xl/worksheets/sheet9.xml", b" " * 70_000_000)
+    assert complaint(read_table, io.BytesIO(bomb.getvalue())).code == "files.huge_sheet"

@@ -195,3 +195,23 @@ def test_a_date_many_years_from_the_others_is_named(dates, line):
     assert [(r.code, r.values["line"]) for r in one.remarks] == (
         [] if line is None else [("files.far_date", line)]
     )
+
+
+def test_a_time_of_day_that_is_missing_is_refused():
+    error = complaint(read_table, io.StringIO("date,time,x\n2021-03-04,10:00,1\n2021-03-04,,2\n"))
+    assert (error.code, error.values["dates"], error.place.row) == ("files.no_time_of_day", "date", 3)
+
+
+def test_times_of_day_in_a_column_of_dates_are_refused():
+    assert complaint(read_table, io.StringIO("date,x\n08:00,1\n09:30,2\n")).code == "files.times_of_day"
+
+
+def test_dates_in_an_index_without_a_name():
+    frame = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.date_range("2021-03-04", periods=2))
+    (made,) = read_table(frame)
+    assert (made.times.tolist(), made.calendar.text(0.0)) == ([0, 1], "2021-03-04")
+
+
+def test_24_00_is_the_end_of_the_day():
+    (made,) = read_table(io.StringIO("time,x\n2021-03-04 23:00,1\n2021-03-04 24:00,2\n"), time_unit="h")
+    assert made.times.tolist() == [0, 1]

@@ -147,3 +147,10 @@ def test_residuals_are_randomised_quantiles():
     assert st.kstest(residuals, "norm").pvalue > 0.05
     assert np.array_equal(residuals, one.residuals(rows)[:, 0])
     assert (residuals[y[:, 0] < 0.25] < (0.25 - 0.3) / 0.2).all()
+
+
+def test_a_residual_far_beyond_its_limit_is_a_number():
+    run = pf.Experiment([0, 1], {"x": [5, ">1000"]})
+    problem = pf.Problem(pf.Model("x' = -k*x"), run, {"k": (0.01, 3)}, {"x": (0.1, 20)}, noise=pf.Noise(0.1))
+    fit = pf.fit(problem, policy=pf.SearchPolicy(most=1))
+    assert 4e3 < max(one.values["times"] for one in fit.warnings if one.code == "search.above_noise") < 1e5

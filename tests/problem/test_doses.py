@@ -149,3 +149,11 @@ def test_unused_covariates_are_remarked():
     one = pf.Experiment(TIMES, {"conc": np.ones(len(TIMES))}, covariates={"sex": 1.0})
     problem = pf.Problem(MODEL, one, BOUNDS, EMPTY)
     assert [remark.code for remark in problem.remarks] == ["problem.unused_covariates"]
+
+
+def test_an_infusion_too_short_for_a_mesh_is_given_at_once():
+    short = pf.Doses([0, 3], 100, into="gut", duration=[1e-12, 1.0])
+    (given,) = pf.Experiment([1, 12], {"conc": [1, 2]}, doses=short).doses
+    assert given.duration.tolist() == [0.0, 1.0]
+    (kept,) = pf.Experiment([1, 12], {"conc": [1, 2]}, doses=pf.Doses([0], 1, "gut", 1e-6)).doses
+    assert kept.duration.tolist() == [1e-6]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -227,3 +228,16 @@ def test_remarks_are_kept_in_copies_and_shown():
     assert [str(remark) for remark in one.remarks] == ["The first hour was lost."]
     assert pickle.loads(pickle.dumps(one)).remarks == replace(one, name="lake").remarks == one.remarks
     assert repr(one).endswith("a (2); The first hour was lost.")
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb", "x" * 201])
+def test_a_name_that_would_spoil_tables_is_refused(name):
+    assert "control characters" in fault(Experiment, [0, 1], {"x": [1, 2]}, name)
+
+
+def test_one_reset_needs_no_list():
+    assert Experiment([0, 9], {"x": [1, 2]}, resets=5).resets == (5.0,)
+
+
+def test_numbers_of_databases_are_numbers():
+    assert Experiment([0, 1], {"x": [Decimal("1.5"), 2]}).values[:, 0].tolist() == [1.5, 2]

@@ -17,6 +17,7 @@ from picardfit.problem.sample_rows import SampleLines
 
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
+MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0)
 CENSORING_NAMES, LIMIT_NAMES = ("cens", "censored"), ("limit",)  # NONMEM's and Monolix's
 
 
@@ -114,7 +115,8 @@ def _wide(
         raise InputError("files.censoring_of_which", sorted(censoring)[0], columns=list(chosen))
     if censoring:
         values = [_censored(table, values[0])]
-    return Wide(table, list(chosen), values), _remarks(table, ignored, chosen, reading)
+    remarks = [*_remarks(table, ignored, chosen, reading), *coded_missing(table, chosen.values())]
+    return Wide(table, list(chosen), values), remarks
 
 
 def _chosen(table: RawTable, free: list[str], reading: Reading) -> tuple[dict[str, str], list[str]]:
@@ -142,6 +144,18 @@ def _remarks(
     """The remark that columns are ignored, and which observables have none."""
     missing = [name for name in reading.known or () if name not in chosen]
     return [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
+
+
+def coded_missing(table: RawTable, columns: Iterable[str]) -> list[Notice]:
+    """Remarks on columns whose only negative number is one that often stands for a missing value."""
+    found = []
+    for column in columns:
+        values, _ = measurements(table.measured(column), column)
+        negative = np.unique(values[values < 0])
+        if len(negative) == 1 and negative[0] in MISSING_CODES:
+            values_of = {"column": column, "value": float(negative[0])}
+            found.append(Notice("files.coded_missing", table.origin.name, values_of))
+    return found
 
 
 def _known(columns: list[str], observables: Sequence[str]) -> tuple[dict[str, str], list[str]]:

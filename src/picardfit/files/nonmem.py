@@ -7,25 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite, nan
+from typing import Any
 
 import numpy as np
 
-from picardfit.errors import InputError
-from picardfit.files.measured_columns import censored_cell, required_column
+from picardfit.errors import InputError, Notice
+from picardfit.files.measured_columns import censored_cell, coded_missing, required_column
 from picardfit.files.nonmem_events import Event, History, experiments_of
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.files.tables import covariate_of, held_input, left_out
+from picardfit.model.number_arrays import MISSING, NUMBER
 from picardfit.problem.calendar import as_order
 from picardfit.problem.columns import columns_ignored, find_name
-from picardfit.problem.dates import Order, read_moments
+from picardfit.problem.dates import Order, looks_like_date, read_moments
 from picardfit.problem.experiment import Experiment
 
 MOST_DOSES = 100_000  # that one row may stand for, a dose every hour for eleven years; more is a mistake
-COLUMNS = ("AMT", "EVID", "CMT", "RATE", "II", "ADDL", "SS", "MDV", "DVID", "CENS", "LIMIT", "TINF")
+COLUMNS = ("AMT", "EVID", "RATE", "II", "ADDL", "SS", "MDV", "CENS", "LIMIT")
+NAMING = ("CMT", "DVID")  # they hold numbers, or names of compartments and of what was measured
+LASTING = ("TINF", "DUR", "DURATION")  # of infusions, as other programs write it
 DATES = {"DATE": None, "DAT1": "dmy", "DAT2": "ymd", "DAT3": "ydm"}  # the order of day, month and year
 LAST_OF_2000S = 50  # NONMEM's LAST20: years with two digits up to this one are after 2000
+COMMENT = r"[A-Za-z@#].*"  # a row that begins like this, where others begin with numbers (NONMEM's IGNORE=@)
 CLOCK = r"(\d{1,3}):(\d{2})(?::(\d{2}))?"
 MISSING_NAME = "DV"  # the observable of a table that gives it no name
 
@@ -33,8 +39,8 @@ MISSING_NAME = "DV"  # the observable of a table that gives it no name
 def read_nonmem(
     source: object,
     *,
-    doses: Mapping[int, str] | str | None = None,
-    observables: Mapping[int, str] | str | None = None,
+    doses: Mapping[Any, str] | str | None = None,
+    observables: Mapping[Any, str] | str | None = None,
     covariates: Iterable[str] = (),
     inputs: Iterable[str] = (),
     date_order: str | None = None,
@@ -42,9 +48,11 @@ def read_nonmem(
     """The experiments, one for each ID, in a table with the columns of NONMEM: a file, an open file or a DataFrame.
 
     ID, TIME, DV and, where needed, AMT EVID CMT RATE II ADDL SS MDV DVID CENS LIMIT; upper or lower case, `.` is
-    missing, rows with a `C` in the column C are comments. `doses`: compartment (CMT) -> state; one state if all doses
-    go there. `observables`: DVID, or CMT in a table without DVID, -> observable; one name if all samples show the same
-    (DV if None). `covariates`: columns that are constant for each ID. `inputs`: columns held from row to row.
+    missing; rows with a `C` in the column C are comments, and so are those that begin with a letter where most begin
+    with a number. `doses`: compartment (CMT) -> state; one state if all doses go there. `observables`: DVID, or CMT in
+    a table without DVID, -> observable; one name if all samples show the same (DV if None). The keys of both are
+    numbers, or names as in the table. `covariates`: columns that are constant for each ID. `inputs`: columns held from
+    row to row.
     Doses that the rows after them in the file see at the same time are given; a sample in a row before its dose shows
     the state just before. Clock times and dates become hours since the first row of each ID; `date_order` says whether
     the day ("dmy") or the month ("mdy") comes first in DATE, where no date decides it (DAT1: day first, DAT2: year
@@ -58,11 +66,19 @@ def read_nonmem(
         raise table.origin.at(error) from None
 
 
+def _key(text: object) -> str:
+    """A number or name of a compartment for comparisons: 1, 1.0 and "1" are one, names have no case."""
+    plain = str(text).strip().casefold()
+    with suppress(ValueError):
+        return str(int(number)) if (number := float(plain)) % 1 == 0 else plain
+    return plain
+
+
 @dataclass(frozen=True)
 class _Names:
-    """Numbers in a column -> names; `only`: the name of all where there is no choice."""
+    """Numbers or names in a column -> names of the model; `only`: the name of all where there is no choice."""
 
-    by_number: dict[int, str]
+    by_key: dict[str, str]
     only: str | None
 
     @classmethod
@@ -71,24 +87,30 @@ class _Names:
             return cls({}, default)
         if isinstance(given, str):
             return cls({}, given)
-        if not isinstance(given, Mapping) or not given:
+        if not isinstance(given, Mapping) or not given or not all(isinstance(n, str) for n in given.values()):
             raise InputError("files.nonmem_names", argument, key=(argument,), value=given)
-        found = {}
-        for number, name in given.items():
-            whole = re.fullmatch(r"\d+", str(number).strip())
-            if whole is None or not isinstance(name, str):
-                raise InputError("files.nonmem_names", argument, key=(argument,), value=dict(given))
-            found[int(whole[0])] = name
+        found = {_key(number): name for number, name in given.items()}
         return cls(found, next(iter(found.values())) if len(found) == 1 else None)
+
+    def find(self, cell: str, fault: str, unsaid: str, key: tuple[str, ...], column: str) -> str:
+        """The name that a cell means, "" for all; `fault`, `unsaid`: errors for an unknown and for a missing one."""
+        if self.by_key and cell:
+            if cell in self.by_key:
+                return self.by_key[cell]
+            raise InputError(fault, column, value=cell, known=sorted(self.by_key))
+        if self.only is None:
+            raise InputError(unsaid, key=key)
+        return self.only
 
 
 class _Reader:
     """The columns of a table, and what they mean."""
 
     def __init__(self, table: RawTable, doses, observables, covariates, inputs, date_order) -> None:
-        table = _without_comments(table.without_blank_rows())
-        self.table = table
+        table = table.without_blank_rows()
         self.identity = required_column(table, "ID", "individual", ("data",))
+        table = _without_comments(table)
+        self.table = table
         self.compartments = _Names.of(doses, "doses", None)
         self.observables = _Names.of(observables, "observables", MISSING_NAME)
         given = {name: find_name(table.columns, name) for name in COLUMNS}
@@ -96,6 +118,9 @@ class _Reader:
             name: np.full(len(table.numbering), nan) if column is None else table.numbers(column)
             for name, column in given.items()
         }
+        lasting = next(filter(None, (find_name(table.columns, name) for name in LASTING)), None)
+        self.lasting = np.full(len(table.numbering), nan) if lasting is None else table.numbers(lasting)
+        self.keys = {name: _keys(table, name) for name in NAMING}
         self.values = table.measured(required_column(table, "DV", "measured values", ("data",)))
         self.times = _times(table, self.identity, as_order(date_order))
         self.covariates, self.inputs = (
@@ -108,6 +133,7 @@ class _Reader:
 
     def experiments(self) -> list[Experiment]:
         codes, names = self.table.labels(self.identity)
+        names = ["" if name == "." else _individual(name) for name in names]
         found: list[Experiment] = []
         blank: list[str] = []
         for k, name in enumerate(names):
@@ -134,15 +160,25 @@ class _Reader:
             blank += [] if parts else [name]
         if not found:
             raise InputError("files.no_measurement", self.table.origin.name, columns=["DV"])
-        remarks = [left_out(blank, self.table.origin.name)] if blank else []
-        if unused := self._unused():
-            remarks.insert(0, columns_ignored(unused, self.table.origin.name))
-        found[0] = replace(found[0], remarks=(*found[0].remarks, *remarks))
+        found[0] = replace(found[0], remarks=(*found[0].remarks, *self._remarks(blank)))
         return found
+
+    def _remarks(self, blank: list[str]) -> list[Notice]:
+        """What of the table was not read: columns, individuals without a measurement, comments, sheets."""
+        name, unused = self.table.origin.name, self._unused()
+        return [
+            *([columns_ignored(unused, name)] if unused else []),
+            *([left_out(blank, name)] if blank else []),
+            *coded_missing(
+                self.table, [required_column(self.table, n, "covariate", ()) for n in self.covariates]
+            ),
+            *self.table.remarks,
+        ]
 
     def _unused(self) -> list[str]:
         """The columns that nothing reads."""
-        read = (self.identity, "DV", "TIME", "C", *COLUMNS, *DATES, *self.covariates, *self.inputs)
+        fixed = (self.identity, "DV", "TIME", "C", *COLUMNS, *NAMING, *LASTING, *DATES)
+        read = (*fixed, *self.covariates, *self.inputs)
         used = {find_name(self.table.columns, name) for name in read}
         return [column for column in self.table.columns if column not in used]
 
@@ -158,7 +194,7 @@ class _Reader:
         value = self.values[row]
         if kind != 0 or _or(number["MDV"], 0.0) != 0 or not (isinstance(value, str) or isfinite(value)):
             return event
-        return replace(event, observable=self._observable(row, number), value=self._value(row, number))
+        return replace(event, observable=self._observable(row), value=self._value(row, number))
 
     def _kind(self, row: int, number: Mapping[str, float]) -> int:
         """EVID; without it, a row with an amount or a rate is a dose."""
@@ -186,8 +222,8 @@ class _Reader:
         for wrong, code, values in faults:
             if wrong:
                 raise self.table.at(event.row, InputError(code).with_values(**values))
-        lasting = amount / rate if rate and not endless else _or(number["TINF"], 0.0)
-        state = self._state(event.row, number)
+        lasting = amount / rate if rate and not endless else _or(self.lasting[event.row], 0.0)
+        state = self._state(event.row)
         return replace(
             event,
             state=state,
@@ -199,32 +235,25 @@ class _Reader:
             endless=endless,
         )
 
-    def _state(self, row: int, number: Mapping[str, float]) -> str:
-        names, compartment = self.compartments, number["CMT"]
-        if names.by_number and isfinite(compartment):
-            if int(compartment) in names.by_number:
-                return names.by_number[int(compartment)]
-            known = sorted(names.by_number)
-            raise self.table.at(
-                row, InputError("files.nonmem_compartment", compartment=int(compartment), known=known)
-            )
-        if names.only is None:
-            code = "files.nonmem_which_state" if names.by_number else "files.nonmem_no_states"
-            raise self.table.at(row, InputError(code, key=("doses",)))
-        return names.only
+    def _state(self, row: int) -> str:
+        unsaid = "files.nonmem_which_state" if self.compartments.by_key else "files.nonmem_no_states"
+        cell = self.keys["CMT"][row]
+        return self._name(row, self.compartments, cell, "files.nonmem_compartment", unsaid, "doses")
 
-    def _observable(self, row: int, number: Mapping[str, float]) -> str:
-        names, column = self.observables, "DVID" if isfinite(number["DVID"]) else "CMT"
-        which = number[column]
-        if names.by_number and isfinite(which):
-            if int(which) in names.by_number:
-                return names.by_number[int(which)]
-            known = sorted(names.by_number)
-            error = InputError("files.nonmem_observable", column, value=int(which), known=known)
-            raise self.table.at(row, error)
-        if names.only is None:
-            raise self.table.at(row, InputError("files.nonmem_which_observable", key=("observables",)))
-        return names.only
+    def _observable(self, row: int) -> str:
+        column = "DVID" if self.keys["DVID"][row] else "CMT"
+        cell, unsaid = self.keys[column][row], "files.nonmem_which_observable"
+        return self._name(
+            row, self.observables, cell, "files.nonmem_observable", unsaid, "observables", column
+        )
+
+    def _name(
+        self, row: int, names: _Names, cell: str, fault: str, unsaid: str, argument: str, column: str = ""
+    ) -> str:
+        try:
+            return names.find(cell, fault, unsaid, (argument,), column)
+        except InputError as error:
+            raise self.table.at(row, error) from None
 
     def _value(self, row: int, number: Mapping[str, float]) -> float | str:
         """The measured value; a censored one as the text of its limits: `<0.25`, `>1000`, `0.1..0.25`."""
@@ -246,16 +275,44 @@ def _list(names: Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
+def _keys(table: RawTable, name: str) -> list[str]:
+    """(rows,): the numbers or names in a column for comparisons, "" where missing or where there is no such column."""
+    column = find_name(table.columns, name)
+    if column is None:
+        return [""] * len(table.numbering)
+    codes, texts = table.labels(column)
+    keys = ["" if text.lower() in MISSING else _key(text) for text in texts]
+    return [keys[code] for code in codes]
+
+
+def _individual(text: str) -> str:
+    """The name of an individual: 1 of 1.0 and of 1.0000E+00, as NONMEM writes numbers."""
+    return _key(text) if re.fullmatch(NUMBER, text) else text
+
+
 def _without_comments(table: RawTable) -> RawTable:
-    """The table without rows that a `C` (in a column C, or as the first cell) marks as comments."""
+    """The table without rows that are comments.
+
+    A `C` in a column C, or as the first cell, marks them; and so does a first cell that begins with a letter where most
+    are numbers (IGNORE=@ of NONMEM), of which a remark tells.
+    """
     first = next(iter(table.columns))
     column = find_name(table.columns, "C") or first
-    cells = table.columns[column]
-    keep = np.array([str(cell).strip().upper() not in ("C", "@", "I") for cell in cells], bool)
+    marked = np.array([str(cell).strip().upper() in ("C", "@", "I") for cell in table.columns[column]], bool)
+    texts = ["" if cell is None else str(cell).strip() for cell in table.columns[first]]
+    numbers = sum(re.fullmatch(NUMBER, text) is not None for text in texts)
+    spoken = np.array([re.fullmatch(COMMENT, text) is not None for text in texts], bool)
+    spoken &= ~marked & (2 * numbers > len(texts) - marked.sum()) & (find_name(table.columns, "C") is None)
+    keep = ~(marked | spoken)
     if keep.all() or not keep.any():
         return table
+    remarks = list(table.remarks)
+    if spoken.any():
+        row = int(np.argmax(spoken))
+        values = {"first": texts[row], "line": int(table.numbering[row])}
+        remarks.append(Notice("files.comment_rows", table.origin.name, values))
     columns = {name: values[keep] for name, values in table.columns.items()}
-    return table._replace(columns=columns, numbering=table.numbering[keep])
+    return table._replace(columns=columns, numbering=table.numbering[keep], remarks=tuple(remarks))
 
 
 # ---- times ---------------------------------------------------------------------------------------------------------
@@ -270,14 +327,18 @@ def _times(table: RawTable, identity: str, order: Order | None) -> np.ndarray:
     column = required_column(table, "TIME", "time", ("time",))
     dated = next((n for n in DATES if find_name(table.columns, n) is not None), None)
     cells = table.columns[column]
+    whole = dated is None and (
+        cells.dtype.kind == "M" or any(map(looks_like_date, cells))
+    )  # date and clock in one
     clock = cells.dtype == object and any(":" in str(cell) for cell in cells)
-    if not clock and dated is None:
+    if not clock and not whole and dated is None:
         return table.numbers(column, missing=False)
-    hours = (
-        np.array([_clock(table, column, row) for row in range(len(cells))])
-        if clock
-        else table.numbers(column, missing=False)
-    )
+    if whole:
+        hours = 24 * _days(table, column, None, order)
+    elif clock:
+        hours = np.array([_clock(table, column, row) for row in range(len(cells))])
+    else:
+        hours = table.numbers(column, missing=False)
     if dated is not None:
         days = find_name(table.columns, dated)
         assert days is not None

@@ -1,12 +1,10 @@
 """The cells of a table before they are understood: text, Parquet and spreadsheet files, and pandas DataFrames.
 
-Texts are split by Python's csv module: it refuses broken quotes, and importing pandas would take longer than reading
-a usual table.
+Texts are split in delimited.py, without pandas: importing it would take longer than reading a usual table.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import sys
@@ -19,17 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from picardfit.errors import InputError, closest_file
+from picardfit.errors import InputError, Notice, closest_file
+from picardfit.files.bad_cells import bad_cell, error_of_formula
+from picardfit.files.delimited import LongLine, decoded, split
 from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
-from picardfit.model.number_arrays import CENSORED, MISSING, measurements
+from picardfit.model.number_arrays import CENSORED, MISSING, measurements, plain_cell
 from picardfit.problem.dates import looks_like_date, zone_name
 from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ERROR = r"#(N/A|DIV/0!|NAME\?|NULL!|NUM!|REF!|VALUE!|SPILL!|CALC!|GETTING_DATA)|Err:\d+"  # of a spreadsheet's formula
-MOST_COLUMNS = 10_000  # of a table: each is an observable, and more are rows written sideways
 
 
 class Origin(NamedTuple):
@@ -79,6 +76,7 @@ class RawTable(NamedTuple):
     decimal_comma: bool = False
     zones: Mapping[str, str] = {}  # column of dates in UTC -> the time zone in which they were given
     sheet: Sheet | None = None
+    remarks: tuple[Notice, ...] = ()  # on what of the file was not read
 
     def at(self, row: int, error: InputError) -> InputError:
         """The error with the place of a row."""
@@ -93,11 +91,14 @@ class RawTable(NamedTuple):
         cells = self.columns[column]
         texts = [cell or "" for cell in cells] if cells.dtype == object else _texts(cells)
         index: dict[str, int] = {}
-        codes = [index.setdefault(text.strip(), len(index)) for text in texts]
+        codes = [index.setdefault(" ".join(text.split()), len(index)) for text in texts]
         return np.array(codes, dtype=np.intp), list(index)
 
-    def numbers(self, column: str, missing: bool = True) -> np.ndarray:
-        """The cells of a column as floats (rows,), NaN where missing; without `missing` every cell needs a number."""
+    def numbers(self, column: str, missing: bool = True, observed: bool = False) -> np.ndarray:
+        """The cells of a column as floats (rows,), NaN where missing; without `missing` every cell needs a number.
+
+        `observed`: nobody but the name says that the column holds measurements.
+        """
         cells = self.columns[column]
         if self.sheet is not None and cells.dtype == object:
             self._refuse_errors(column)
@@ -109,8 +110,8 @@ class RawTable(NamedTuple):
         wrong |= np.isinf(array) if missing else ~np.isfinite(array)
         if wrong.any():
             row = int(np.argmax(wrong))
-            no_number = missing and bool(np.isnan(array).all())
-            raise self.at(row, self._bad_cell(column, row, missing, no_number))
+            blank, names = _is_blank(cells[row]), bool(np.isnan(array).all())
+            raise self.at(row, bad_cell(column, cells[row], blank, missing, observed, names))
         return array
 
     def measured(self, column: str) -> np.ndarray:
@@ -120,15 +121,15 @@ class RawTable(NamedTuple):
         """
         cells = self.columns[column]
         if cells.dtype != object:
-            return self.numbers(column)
-        texts = [cell if cell is None else cell.strip() for cell in cells]
+            return self.numbers(column, observed=True)
+        texts = [cell if cell is None else plain_cell(cell) for cell in cells]
         if self.decimal_comma:
             texts = [text and text.replace(",", ".") for text in texts]
         held = np.array(
             [text is not None and re.fullmatch(CENSORED, text) is not None for text in texts], bool
         )
         if not held.any():
-            return self.numbers(column)
+            return self.numbers(column, observed=True)
         exact = np.array([None if one else cell for cell, one in zip(cells, held, strict=True)], object)
         others = self._replace(columns={column: exact})
         found = others.numbers(column).astype(object)
@@ -140,23 +141,10 @@ class RawTable(NamedTuple):
                 raise self.at(int(row), error) from None
         return found
 
-    def _bad_cell(self, column: str, row: int, missing: bool, no_number: bool) -> InputError:
-        """What is wrong with a cell; a column without a single number likely holds names."""
-        cell = self.columns[column][row]
-        if re.fullmatch(ERROR, str(cell).strip()):
-            return InputError("files.error_cell", column, value=str(cell).strip())
-        if looks_like_date(cell):
-            return InputError("files.dates", column, value=str(cell))
-        if not missing:
-            content = "nothing" if _is_blank(cell) else repr(str(cell))
-            return InputError("files.time_cell", column, content=content)
-        code = "files.cell_of_names" if no_number else "files.cell"
-        return InputError(code, column, value=str(cell))
-
     def _refuse_errors(self, column: str) -> None:
         """InputError for the result of a formula that failed: also #N/A, which in a text file means not measured."""
         for row, cell in enumerate(self.columns[column]):
-            if cell is not None and re.fullmatch(ERROR, cell.strip()):
+            if error_of_formula(cell):
                 raise self.at(row, InputError("files.error_cell", column, value=cell.strip()))
 
     def holds_names(self, column: str) -> bool:
@@ -166,7 +154,7 @@ class RawTable(NamedTuple):
             return False
         texts = [cell.strip() for cell in cells if not _is_blank(cell)]
         return bool(texts) and not any(
-            re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or re.fullmatch(ERROR, one)
+            re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or error_of_formula(one)
             for one in texts
         )
 
@@ -207,15 +195,15 @@ def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndar
     for row, cell in enumerate(cells):
         if not _is_blank(cell):
             try:
-                array[row] = float(cell)
+                array[row] = float(plain_cell(cell))
                 wrong[row] = "_" in cell
             except ValueError:
                 wrong[row] = True
     return array, wrong
 
 
-def _is_blank(cell: str | None) -> bool:
-    return cell is None or cell.strip().lower() in MISSING
+def _is_blank(cell: object) -> bool:
+    return cell is None or cell != cell or (isinstance(cell, str) and cell.strip().lower() in MISSING)
 
 
 def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
@@ -245,7 +233,7 @@ def _from_content(content: bytes | str, origin: Origin, sheet: str | None) -> Ra
     if isinstance(content, bytes):
         if content[:4] == b"PAR1":
             return _from_frame(_parquet(content, origin.name), origin)
-        content = _decoded(content, origin.name)
+        content = decoded(content, origin.name)
     return _from_text(content, origin)
 
 
@@ -280,66 +268,19 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
         raise InputError("files.damaged_parquet", name, reason=error) from None
 
 
-def _decoded(content: bytes, name: str) -> str:
-    """The text of a file: UTF-8 or UTF-16 with or without a byte order mark, else the Windows code page."""
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        try:
-            return content.decode("utf-16")
-        except UnicodeDecodeError:
-            raise InputError("files.truncated_text", name) from None
-    if b"\0" in content[:4096]:
-        raise InputError("files.not_text", name)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", errors="replace")
-
-
 def _from_text(text: str, origin: Origin) -> RawTable:
-    """The table of a delimited text; blank lines and those that start with # are skipped."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    lines = list(enumerate(text.split("\n"), 1))
-    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not lines:
-        raise InputError("files.empty_table", origin.name)
-    header, *body = (line for _, line in lines)
-    separator = _separator(header)
-    if (count := header.count(separator) + 1) > MOST_COLUMNS:
-        raise InputError("files.many_columns", origin.name, columns=count, most=MOST_COLUMNS)
-    names = next(csv.reader([header.strip(" ")], delimiter=separator, skipinitialspace=True))
-    if separator == " ":
-        body = [re.sub(r"\s+", " ", line.strip()) for line in body]
-    rows, numbering = [], []
-    reader = csv.reader(
-        (line + "\n" for line in body), delimiter=separator, skipinitialspace=True, strict=True
-    )
-    first = 1  # of the lines of a row: a quoted cell may span several
+    """The table of a delimited text."""
     try:
-        for row in reader:
-            number = lines[first][0]
-            if len(row) > len(names):
-                long = InputError("files.long_row", origin.name, cells=len(row), columns=len(names))
-                raise origin.at(long, number)
-            rows.append(row + [""] * (len(names) - len(row)))
-            numbering.append(number)
-            first = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError("files.quotes", origin.name, reason=error) from None
-    columns = [np.array([row[k] for row in rows], dtype=object) for k in range(len(names))]
-    whole = "\n".join(body)
-    comma = separator != "," and bool(re.search(r"\d,\d", whole)) and not re.search(r"\d\.\d", whole)
-    return _checked_columns([n.strip() for n in names], columns, origin, np.array(numbering, int), comma)
-
-
-def _separator(header: str) -> str:
-    """The separator of the columns, judged by the line of their names."""
-    bare = re.sub(r'"[^"]*"', "", header.strip(" "))
-    best = max("\t;,", key=bare.count)
-    return best if bare.count(best) else " "
+        found = split(text, origin.name)
+    except LongLine as long:
+        raise origin.at(long.error, long.line) from None
+    return _checked_columns(found.names, found.columns, origin, found.lines, found.decimal_comma)
 
 
 def _from_frame(frame: pd.DataFrame, origin: Origin) -> RawTable:
-    """The table of a DataFrame; named index levels become columns."""
+    """The table of a DataFrame; named index levels become columns, and so do dates in an index without a name."""
+    if frame.index.name is None and frame.index.dtype.kind == "M" and "time" not in frame.columns:
+        frame = frame.rename_axis("time")
     fresh = [level for level in frame.index.names if level is not None and level not in frame.columns]
     frame = frame.reset_index(level=fresh) if fresh else frame
     names = [str(column).strip() for column in frame.columns]
@@ -366,7 +307,24 @@ def _from_sheet(sheet: Sheet, origin: Origin) -> RawTable:
         _array(pd.Series([row[k] for row in body], dtype=object).infer_objects()) for k in range(len(names))
     ]
     places = np.array(sheet.numbering[1:], dtype=int)
-    return _checked_columns(names, columns, origin, places)._replace(sheet=sheet)
+    table = _checked_columns(names, columns, origin, places)
+    return table._replace(sheet=sheet, remarks=(*table.remarks, *_remarks_on(sheet, origin.name)))
+
+
+def _remarks_on(sheet: Sheet, file: str) -> list[Notice]:
+    """The remarks that other sheets were not read, and that hidden rows were."""
+    found = []
+    if sheet.others:
+        found.append(Notice("files.sheets_not_read", file, {"sheet": sheet.name, "others": sheet.others}))
+    if sheet.hidden:
+        code = "files.hidden_row" if len(sheet.hidden) == 1 else "files.hidden_rows"
+        found.append(Notice(code, file, {"rows": _few(sheet.hidden)}))
+    return found
+
+
+def _few(numbers: Sequence[int], most: int = 8) -> str:
+    """Numbers for a sentence, the first of them where there are many."""
+    return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
 
 
 def _check_header(header: Sequence[object], below: Sequence[object], file: str) -> None:
@@ -402,7 +360,8 @@ def _checked_columns(
     lines: np.ndarray | None = None,
     decimal_comma: bool = False,
 ) -> RawTable:
-    """The table with unique names; unnamed columns go."""
+    """The table with unique names; columns without a name go, with a remark unless they number the rows."""
+    names = [" ".join(name.split()) for name in names]
     if all(re.fullmatch(r"[-+.,\deE]*", column) for column in names):
         raise InputError("files.no_column_names", origin.name)
     named = [(name, cells) for name, cells in zip(names, columns, strict=True) if name]
@@ -412,4 +371,18 @@ def _checked_columns(
             raise InputError("files.two_columns", name)
         seen.add(name)
     places = np.arange(1, len(columns[0]) + 1) if lines is None else lines
-    return RawTable(dict(named), origin, lines is not None, places, decimal_comma)
+    lost = [k + 1 for k, name in enumerate(names) if not name and not _unimportant(columns[k])]
+    code = "files.unnamed_column" if len(lost) == 1 else "files.unnamed_columns"
+    remarks = (Notice(code, origin.name, {"columns": _few(lost)}),) if lost else ()
+    return RawTable(dict(named), origin, lines is not None, places, decimal_comma, remarks=remarks)
+
+
+def _unimportant(cells: np.ndarray) -> bool:
+    """Whether the cells of a column without a name are blank or number the rows from 0 or 1, as pandas writes them."""
+    if all(map(_is_blank, cells)):
+        return True
+    try:
+        numbers = cells.astype(float)
+    except (ValueError, TypeError):
+        return False
+    return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())

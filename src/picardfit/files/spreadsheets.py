@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from picardfit.errors import InputError, closest
@@ -28,6 +30,14 @@ class Sheet(NamedTuple):
     rows: list[list[object]]
     numbering: list[int]
     others: list[str]
+    hidden: Sequence[int] = ()  # numbers of rows with cells that the spreadsheet does not show
+
+
+@dataclass(frozen=True)
+class SheetLimits:
+    """The largest spreadsheet: a small file may unpack to gigabytes."""
+
+    megabytes: int = 64  # unpacked, about 1,500,000 cells, which take openpyxl 15 s to read
 
 
 def read_sheet(content: bytes, file: str, wanted: str | None) -> Sheet:
@@ -45,20 +55,24 @@ def read_sheet(content: bytes, file: str, wanted: str | None) -> Sheet:
     rows = [(number, row) for number, row in enumerate(sheets[name], 1) if _has_cells(row)]
     numbering, kept = [number for number, _ in rows], [row for _, row in rows]
     others = [one for one in filled if one != name] if wanted is None else []
-    return Sheet(name, kept, numbering, others)
+    hidden = [] if engine == "odf" else _hidden_rows(content, names.index(name))
+    return Sheet(name, kept, numbering, others, [one for one in hidden if one in set(numbering)])
 
 
 def _has_cells(row: Sequence[object]) -> bool:
     return any(cell is not None and cell != "" for cell in row)
 
 
-def _engine(content: bytes, file: str) -> str:
+def _engine(content: bytes, file: str, limits: SheetLimits = SheetLimits()) -> str:
     if content[:4] == OLE:
         raise InputError("files.old_excel", file)
     try:
-        inside = zipfile.ZipFile(io.BytesIO(content)).namelist()
+        parts = zipfile.ZipFile(io.BytesIO(content)).infolist()
     except zipfile.BadZipFile as error:
         raise InputError("files.damaged_sheet", file, reason=error) from None
+    inside = {one.filename for one in parts}
+    if sum(one.file_size for one in parts if one.filename.endswith(".xml")) > limits.megabytes * 10**6:
+        raise InputError("files.huge_sheet", file, megabytes=limits.megabytes)
     for part, engine in _ENGINES.items():
         if part in inside:
             return engine
@@ -80,7 +94,25 @@ def _cells(content: bytes, file: str, engine: str) -> dict[str, list[list[object
     except ImportError:
         raise InputError("files.needs_excel", file, package={"odf": "odfpy"}.get(engine, engine)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError("files.damaged_sheet", file, reason=error) from None
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError("files.damaged_sheet", file, reason=reason) from None
+
+
+def _hidden_rows(content: bytes, position: int) -> list[int]:
+    """The numbers of the rows of an .xlsx sheet that are hidden, as a filter leaves them."""
+    from openpyxl import load_workbook
+
+    book = load_workbook(io.BytesIO(content), read_only=True)
+    try:
+        part = book.worksheets[
+            position
+        ]._worksheet_path  # openpyxl gives hidden rows only if it reads all cells anew
+        text = zipfile.ZipFile(io.BytesIO(content)).read(part).decode("utf-8", "replace")
+    finally:
+        book.close()
+    rows = re.findall(r"<row\b[^>]*>", text)
+    hidden = [one for one in rows if re.search(r'\bhidden="(1|true)"', one)]
+    return [int(found[1]) for one in hidden if (found := re.search(r'\br="(\d+)"', one))]
 
 
 def _listed(frame: pd.DataFrame) -> list[list[object]]:

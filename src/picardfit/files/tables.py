@@ -102,7 +102,8 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
         experiments.append(replace(made, t0=made.times[0]) if first else made)
     if not experiments:
         raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
-    if remarks := [*remarks, *_left_out(table, blank)]:
+    remarks += [*([left_out(blank, table.origin.name)] if blank else []), *table.remarks]
+    if remarks:
         experiments[0] = replace(experiments[0], remarks=tuple(remarks))
     return experiments
 
@@ -145,15 +146,6 @@ def _far_dates(table: RawTable, times: Times, rows: np.ndarray) -> list[Notice]:
     (date,) = times.calendar.texts(times.values[[far]])
     line = int(table.numbering[rows[far]])
     return [Notice("files.far_date", date, {"line": line, "table": table.origin.name})]
-
-
-def _left_out(table: RawTable, blank: list[str]) -> list[Notice]:
-    """Remarks on experiments without a measurement and on sheets that were not read."""
-    remarks = [left_out(blank, table.origin.name)] if blank else []
-    if table.sheet is not None and table.sheet.others:
-        values = {"sheet": table.sheet.name, "others": table.sheet.others}
-        remarks.append(Notice("files.sheets_not_read", table.origin.name, values))
-    return remarks
 
 
 def left_out(experiments: list[str], table: str) -> Notice:

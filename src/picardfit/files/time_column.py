@@ -114,17 +114,26 @@ def time_column(table: RawTable) -> str:
         if found:
             raise InputError("files.times_could_be", table.origin.name, columns=columns, found=found)
     close = closest("time", columns)
-    raise InputError("files.no_time_column", table.origin.name, columns=columns, close=close)
+    error = InputError("files.no_time_column", table.origin.name, columns=columns, close=close)
+    if table.sheet is not None and (others := table.sheet.others):
+        code, sheet = "files.no_time_in_sheet", table.sheet.name
+        error = InputError(code, table.origin.name, columns=columns, sheet=sheet, others=others)
+    raise error
 
 
 def read_times(table: RawTable, column: str, settings: TimeSettings) -> tuple[Times, set[str]]:
     """The times of all rows, and the columns that hold them: two where a date and a time of day stand apart."""
     cells, used = table.columns[column], {column}
     if _are_times_of_day(cells):
-        dates = next((one for one in table.columns if re.fullmatch(f"(?i:{DATES})", one)), None)
+        dates = next(
+            (one for one in table.columns if one != column and re.fullmatch(f"(?i:{DATES})", one)), None
+        )
         if dates is None:
             row = next(k for k, cell in enumerate(cells) if cell)
             raise table.at(row, InputError("files.times_of_day", column, value=cells[row]))
+        gap = next((k for k, clock in enumerate(cells) if not str(clock or "").strip()), None)
+        if gap is not None:
+            raise table.at(gap, InputError("files.no_time_of_day", column, dates=dates))
         cells, used = _joined(table.columns[dates], cells), {column, dates}
     if not _are_dates(cells):
         return _numbers(table, column, settings), used

@@ -62,6 +62,13 @@ class Doses:
         """The doses with these numbers (n,) as times, in place of their dates."""
         return Doses(times, self.amounts, self.into, self.duration)
 
+    def at_once_if_below(self, duration: float) -> Doses:
+        """The doses, with infusions that are shorter than this given at once."""
+        brief = self.infused & (self.duration < duration)
+        if not brief.any():
+            return self
+        return Doses(self.times, self.amounts, self.into, np.where(brief, 0.0, self.duration))
+
     def __reduce__(self) -> tuple[type[Doses], tuple[object, ...]]:
         times = self.times if self.dates is None else self.dates
         return Doses, (times, self.amounts, self.into, self.duration)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date
+from decimal import Decimal
 from math import inf, nan
 from typing import NamedTuple
 
@@ -18,7 +19,13 @@ NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
 CENSORED = (
     rf"(?P<side>[<>])=?\s*(?P<limit>{NUMBER})|(?P<low>{NUMBER})\s*\.\.\s*(?P<high>{NUMBER})|(?P<lost>\?)"
 )
+_SIGNS = str.maketrans({"≤": "<", "≥": ">", "\u2212": "-"})  # as word processors write them
 MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}  # "not measured", in lower case
+
+
+def plain_cell(text: str) -> str:
+    """The text of a cell without blanks around it, with signs as Python reads them."""
+    return text.strip().translate(_SIGNS)
 
 
 def number_array(values: object, what: str, subject: str = "", missing: bool = False) -> np.ndarray:
@@ -68,7 +75,7 @@ def measurements(values: object, subject: str) -> Measured:
     if not _has_text(values):
         return Measured(number_array(values, "values", subject, missing=True), None)
     cells = list(values)  # type: ignore[call-overload]  # a sequence with texts
-    found = [re.fullmatch(CENSORED, one.strip()) if isinstance(one, str) else None for one in cells]
+    found = [re.fullmatch(CENSORED, plain_cell(one)) if isinstance(one, str) else None for one in cells]
     numbers = number_array(
         [None if match else one for one, match in zip(cells, found, strict=True)], "values", subject, True
     )
@@ -141,10 +148,12 @@ def _cell(value: object, row: int, what: str, subject: str) -> float:
     """One entry of a sequence that is not all numbers."""
     if value is None or str(value).strip().lower() in MISSING:
         return nan
-    if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()):
-        return float(value)
+    if isinstance(value, str) and re.fullmatch(NUMBER, plain_cell(value)):
+        return float(plain_cell(value))
     if isinstance(value, date | np.datetime64):
         raise InputError("model.entry_date", subject, what=what, entry=row, value=str(value))
+    if isinstance(value, Decimal):  # of databases
+        value = float(value)
     if not is_number(value):
         raise InputError("model.entry_not_number", subject, what=what, entry=row, value=value)
     return as_number(value, f"entry {row} of the {what}", subject, infinite=True)

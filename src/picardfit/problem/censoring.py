@@ -192,8 +192,11 @@ def cell_terms(
 
 
 def cell_normals(cells: Cells, shapes: Sequence[Shape], here: Standardised, part_of: Array) -> Array:
-    """(cells,): standard normal numbers at the fraction `part_of` (cells,) of the probability of each interval."""
-    from scipy.special import ndtri
+    """(cells,): standard normal numbers at the fraction `part_of` (cells,) of the probability of each interval.
+
+    In logarithms, as a value far beyond its limit has a probability that is no float.
+    """
+    from scipy.special import ndtri_exp
 
     found = np.empty(len(cells.sample))
     for shape, chosen in _by_shape(cells, shapes):
@@ -201,8 +204,10 @@ def cell_normals(cells: Cells, shapes: Sequence[Shape], here: Standardised, part
         (a, b), degrees, u = here.ends(part), here.degrees[part.at], part_of[chosen]
         upper = a + b > 0  # probabilities keep their digits in the lower tail
         low, high = np.where(upper, -b, a), np.where(upper, -a, b)
-        below, above = (np.exp(log_below(shape, one, degrees)) for one in (low, high))
-        found[chosen] = np.where(upper, -1.0, 1.0) * ndtri(below + u * (above - below))
+        below, above = (log_below(shape, one, degrees) for one in (low, high))
+        with np.errstate(divide="ignore"):
+            log_p = np.logaddexp(np.log1p(-u) + below, np.log(u) + above)
+        found[chosen] = np.where(upper, -1.0, 1.0) * ndtri_exp(np.minimum(log_p, 0.0))
     return found
 
 

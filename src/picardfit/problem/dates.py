@@ -165,7 +165,9 @@ def _datetimes(
         try:
             made.append(one if isinstance(one, datetime) else _made(one, order))
         except (ValueError, OverflowError):
-            raise locate(row, InputError("problem.date_impossible", subject, value=str(cells[row]))) from None
+            doubtful = isinstance(one, _Parts) and one.open
+            code = "problem.date_impossible_in_order" if doubtful else "problem.date_impossible"
+            raise locate(row, InputError(code, subject, value=str(cells[row]))) from None
     return made
 
 
@@ -247,9 +249,13 @@ def _made(parts: _Parts, order: Order | None) -> datetime:
         if not 1 <= hours <= 12:
             raise ValueError(hours)
         hours = hours % 12 + (12 if half.lower() == "p" else 0)
+    midnight = (
+        hours == 24 and half is None and not (int(minute or 0) or int(second or 0))
+    )  # the end of the day
     micro = int((fraction or "0")[:6].ljust(6, "0"))
-    clock = (hours, int(minute or 0), int(second or 0), micro)
-    return datetime(int(parts.year), int(month), int(day), *clock, tzinfo=_offset(zone))
+    clock = (0 if midnight else hours, int(minute or 0), int(second or 0), micro)
+    made = datetime(int(parts.year), int(month), int(day), *clock, tzinfo=_offset(zone))
+    return made + timedelta(days=1) if midnight else made
 
 
 # ---- time zones ----------------------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from math import nan
+from unicodedata import category
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from picardfit.problem.calendar import (
 )
 from picardfit.problem.rest import InitialValue, Rest, initial_value
 from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows, without_lost
+
+MOST_CHARACTERS = 200  # of an experiment's name, which stands in tables, pictures and messages
 
 
 @shown
@@ -106,6 +110,8 @@ class Experiment:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
         title = str(name)
+        if len(title) > MOST_CHARACTERS or any(category(one) == "Cc" for one in title):
+            raise InputError("problem.experiment_name_unfit", value=title, most=MOST_CHARACTERS)
         with _in_experiment(title):
             if not isinstance(calendar, Calendar | None):
                 raise InputError("problem.not_a_calendar", value=calendar)
@@ -122,7 +128,7 @@ class Experiment:
                 },
                 "initial": {n: initial_value(n, spec) for n, spec in as_mapping(initial, "initial").items()},
                 "covariates": _covariates(covariates),
-                **_events(doses, resets, t0, float(rows[0]), given),
+                **_events(doses, resets, t0, rows, given),
             }
             if not isinstance(rest, Rest | None):
                 raise InputError("problem.not_a_rest", value=rest)
@@ -301,13 +307,13 @@ def _covariates(given: object) -> dict[str, float]:
 
 
 def _events(
-    doses: object, resets: Iterable[object], given_t0: object, first: float, samples: GivenSamples
+    doses: object, resets: Iterable[object], given_t0: object, rows: np.ndarray, samples: GivenSamples
 ) -> dict[str, object]:
-    """Doses, resets and t0: by default 0, or the first sample, dose or reset if that is earlier.
+    """Doses, resets and t0: by default 0, or the first sample (of `rows`), dose or reset if that is earlier.
 
     Dates have no natural zero: there t0 is the first of these by default.
     """
-    calendar = samples.calendar
+    calendar, first = samples.calendar, float(rows[0])
     given = doses_at_times(doses, calendar)
     again = resets_at_times(resets, calendar)
     begin = min([first, *(float(one.times[0]) for one in given), *again])
@@ -324,7 +330,8 @@ def _events(
     if again and again[0] < begin:
         t0, time = time_texts(np.array([begin, again[0]]), calendar)
         raise InputError("problem.reset_before_start", key=("resets",), t0=t0, time=time)
-    return {"doses": given, "resets": again, "t0": begin}
+    brief = ShortInfusion().share * (float(rows[-1]) - begin)
+    return {"doses": tuple(one.at_once_if_below(brief) for one in given), "resets": again, "t0": begin}
 
 
 def doses_at_times(doses: object, calendar: Calendar | None) -> tuple[Doses, ...]:
@@ -339,7 +346,8 @@ def doses_at_times(doses: object, calendar: Calendar | None) -> tuple[Doses, ...
 
 def resets_at_times(resets: Iterable[object], calendar: Calendar | None) -> tuple[float, ...]:
     """The times of resets as ascending numbers, with times of a calendar in place of dates."""
-    return tuple(np.unique(number_array(times_of(list(resets), calendar), "resets")).tolist())
+    given = [resets] if isinstance(resets, (int, float, str, date)) else list(resets)
+    return tuple(np.unique(number_array(times_of(given, calendar), "resets")).tolist())
 
 
 def _early_events(
@@ -350,6 +358,15 @@ def _early_events(
     if given_t0 is not None or samples.had_dates or not moved:
         return ()
     return (Notice("problem.early_dose", name, {"t0": t0}),)
+
+
+@dataclass(frozen=True)
+class ShortInfusion:
+    """When an infusion is too short for a mesh of its own: it is then given at once."""
+
+    share: float = (
+        1e-10  # of the time from t0 to the last sample; knots closer than about 1e-13 of it are one
+    )
 
 
 @dataclass(frozen=True)

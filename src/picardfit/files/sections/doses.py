@@ -77,14 +77,14 @@ def _names(value: object) -> list[str]:
     return list(value) if isinstance(value, dict) else []
 
 
-def names_by_number(source: Source, key: Key, given: object) -> dict[int, str] | str | None:
-    """`{ 1 = "gut" }` or "gut", for compartments and observables of NONMEM's tables."""
+def names_by_cell(source: Source, key: Key, given: object) -> dict[str, str] | str | None:
+    """`{ 1 = "gut" }` or "gut", for compartments and observables of NONMEM's tables; 1 may be a name too."""
     if given is None or isinstance(given, str):
         return given
     if isinstance(given, list) and len(given) == 1 and isinstance(given[0], str):
         return given[0]
     table = given if isinstance(given, dict) else {}
-    if not table or not all(k.isdigit() and isinstance(v, str) for k, v in table.items()):
+    if not table or not all(isinstance(one, str) for one in table.values()):
         source.fault(key, "files.nonmem_names", str(key[-1]), value=given, kind=kind_of(given))
         return None
-    return {int(number): name for number, name in table.items()}
+    return table

@@ -14,7 +14,7 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Key
 from picardfit.files.measured_columns import Reading
 from picardfit.files.nonmem import read_nonmem
-from picardfit.files.sections.doses import given_by_experiments, names_by_number, read_covariates, read_doses
+from picardfit.files.sections.doses import given_by_experiments, names_by_cell, read_covariates, read_doses
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.sections.times import common_origin, date_of
@@ -256,8 +256,8 @@ def _read_data(
     texts: dict[str, Any] = {n: source.text((*key, n), spec[n]) for n in spec if n not in LISTED}
     nonmem = "doses" in spec or texts.pop("format", None) == NONMEM
     listed = None if nonmem else source.texts((*key, "observables"), spec.get("observables"))
-    numbered = names_by_number(source, (*key, "observables"), spec.get("observables")) if nonmem else None
-    doses = names_by_number(source, (*key, "doses"), spec.get("doses"))
+    numbered = names_by_cell(source, (*key, "observables"), spec.get("observables")) if nonmem else None
+    doses = names_by_cell(source, (*key, "doses"), spec.get("doses"))
     constants = [*covariates, *(source.texts((*key, "covariates"), spec.get("covariates")) or ())]
     others = [name for name in texts if name not in ("file", "format")] if nonmem else []
     if others:
