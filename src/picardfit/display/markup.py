@@ -162,7 +162,7 @@ def picture(figure: Figure, caption: str, told: bool = True, paper: Paper = Pape
     from picardfit.display.plots.style import placed
 
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure, figure.dpi):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     svg = buffer.getvalue()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
