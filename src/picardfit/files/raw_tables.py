@@ -327,7 +327,8 @@ def _from_text(text: str, origin: Origin) -> RawTable:
         raise InputError("files.quotes", origin.name, reason=error) from None
     columns = [np.array([row[k] for row in rows], dtype=object) for k in range(len(names))]
     whole = "\n".join(body)
-    comma = separator != "," and bool(re.search(r"\d,\d", whole)) and not re.search(r"\d\.\d", whole)
+    points = re.search(r"(?<![\d.])\d+\.\d+(?![\d.])", whole)  # of numbers: 02.09.2024 is a date
+    comma = separator != "," and bool(re.search(r"\d,\d", whole)) and points is None
     return _checked_columns([n.strip() for n in names], columns, origin, np.array(numbering, int), comma)
 
 
