@@ -2,11 +2,12 @@
 
     python benchmarks/exports.py [--only lorenz] [--format sbml] [--stan]
 
-Every starter, every problem of the paper (the tumour with all five dosings) and a clinic with doses, infusions, tables,
-resets and covariates is fitted and exported to each format. Each experiment is then simulated by each program that is
-installed: SciPy; CasADi; libroadrunner and COPASI for SBML and, through antimony, for Antimony; rumoca for Modelica;
-Stan itself (--stan: a program takes a minute to compile). The table shows the largest difference of any state or
-observable from `pf.simulate` at the estimates, relative to the largest value it has in any experiment.
+Every starter, every problem of the paper (the tumour with all five dosings), a clinic with doses, infusions, tables,
+resets and covariates, and models with events and an unknown switching time are fitted and exported to each format.
+Each experiment is then simulated by each program that is installed: SciPy; CasADi; libroadrunner and COPASI for SBML
+and, through antimony, for Antimony; rumoca for Modelica; Stan itself (--stan: a program takes a minute to compile). The
+table shows the largest difference of any state or observable from `pf.simulate` at the estimates, relative to the
+largest value it has in any experiment.
 
     pip install casadi libroadrunner antimony copasi-basico rumoca pystan
 """
@@ -27,7 +28,16 @@ import picardfit as pf
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from exported import STARTERS as NAMES
-from exported import clinic_fit, increments_fit, loaded, our_solution, starter_fit
+from exported import (
+    ball_fit,
+    clinic_fit,
+    increments_fit,
+    lag_fit,
+    loaded,
+    our_solution,
+    starter_fit,
+    switch_fit,
+)
 
 POINTS = 42  # times over each experiment
 Curves = dict[str, np.ndarray]
@@ -39,7 +49,8 @@ def problems() -> dict[str, Callable[[], pf.Fit]]:
     for name, module in pf.examples.ALL.items():
         options = {"inputs": (1, 2, 3, 4, 5)} if name == "tumor" else {}
         found[f"paper: {name}"] = lambda module=module, options=options: pf.fit(module.generate(**options))
-    return found | {"clinic": clinic_fit, "clinic, increments": increments_fit}
+    found |= {"clinic": clinic_fit, "clinic, increments": increments_fit}
+    return found | {"bouncing ball": ball_fit, "lag": lag_fit, "switching time": switch_fit}
 
 
 # ---- programs: (path of the file, experiment, t0, times) -> curves by name -------------------------------------------

@@ -116,3 +116,40 @@ def loaded(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def ball_fit() -> pf.Fit:
+    """A ball that bounces: events that wait for a state, which only SciPy's format holds."""
+    model = pf.Model(
+        "height' = velocity\nvelocity' = -g\nwhen height < 0: velocity = -e*velocity", observables=["height"]
+    )
+    times = np.linspace(0.02, 2.5, 80)
+    clean = pf.simulate(model, {"g": 9.81, "e": 0.8}, {"height": 1.0, "velocity": 0.0}, times)
+    noise = 0.02 * np.random.default_rng(3).standard_normal(len(times))
+    data = pf.Experiment(times, {"height": clean.observables["height"] + noise}, name="ball")
+    bounds, initial = {"g": (2, 40), "e": (0.2, 1)}, {"height": (0.2, 5), "velocity": (-5, 5)}
+    return pf.fit(pf.Problem(model, data, bounds, initial))
+
+
+def lag_fit() -> pf.Fit:
+    """A dose after an unknown lag."""
+    model = pf.Model("gut' = -ka*gut\nc' = ka*gut/v - ke*c\nwhen t > lag: gut = gut + 10", observables=["c"])
+    times, truth = np.linspace(0, 12, 30), {"ka": 1.5, "v": 2, "ke": 0.3, "lag": 1.3}
+    clean = pf.simulate(model, truth, {"gut": 0, "c": 0}, times).observables["c"]
+    noise = 0.05 * np.random.default_rng(4).standard_normal(len(times))
+    bounds = {"ka": (0.5, 10), "v": (0.2, 20), "ke": (0.01, 0.5), "lag": (0, 4)}
+    return pf.fit(
+        pf.Problem(model, pf.Experiment(times, {"c": clean + noise}, name="lag"), bounds, {"gut": 0, "c": 0})
+    )
+
+
+def switch_fit() -> pf.Fit:
+    """An unknown time in an equation."""
+    model = pf.Model("x' = a*(t < t_switch) - k*x")
+    times, truth = np.linspace(0, 12, 30), {"a": 2, "k": 0.5, "t_switch": 5.2}
+    clean = pf.simulate(model, truth, {"x": 0}, times).observables["x"]
+    noise = 0.05 * np.random.default_rng(5).standard_normal(len(times))
+    bounds = {"a": (0.1, 10), "k": (0.01, 5), "t_switch": (1, 10)}
+    return pf.fit(
+        pf.Problem(model, pf.Experiment(times, {"x": clean + noise}, name="switch"), bounds, {"x": 0})
+    )

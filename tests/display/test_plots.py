@@ -1,5 +1,6 @@
 """Pictures: what is drawn, where, and what is left out."""
 
+import itertools
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.transforms import Bbox
 
 import picardfit as pf
+from picardfit.display.gallery import draw
 from picardfit.display.plots import (
     plot_convergence,
     plot_correlation,
@@ -19,10 +21,12 @@ from picardfit.display.plots import (
     plot_residuals,
     plot_waterfall,
 )
-from picardfit.display.plots.style import STYLE, columns_of, placed
+from picardfit.display.plots.style import LOOKS, STYLE, columns_of, placed
 from picardfit.examples import fitzhugh_nagumo, rosenzweig_macarthur
 from picardfit.fit import SearchSummary
 from picardfit.model.scales import LOG
+
+PLACED = ("fit", "residuals", "autocorrelation", "identifiability", "correlation", "profiles", "convergence")
 
 
 @pytest.fixture(scope="module")
@@ -326,22 +330,62 @@ def test_residuals_over_decades_of_time_have_a_logarithmic_axis():
 # ---- places ------------------------------------------------------------------------------------------------
 
 
-def test_panels_and_their_labels_stand_inside_the_figure_and_apart(neuron):
+@pytest.fixture(scope="module")
+def lengthy():
+    """A fit whose names are longer than most panels."""
+    state, times = "concentration_of_phosphorylated_receptor_in_the_cytosol", np.linspace(0, 10, 20)
+    made, lost = (
+        "production_rate_of_the_receptor_in_the_nucleus",
+        "degradation_rate_of_the_phosphorylated_receptor",
+    )
+    noise = 0.1 * np.random.default_rng(5).standard_normal((2, 20))
+    runs = [
+        pf.Experiment(
+            times,
+            {state: 3 - 2.5 * np.exp(-0.6 * times) + noise[k]},
+            f"wild type, replicate {k} of series two",
+        )
+        for k in (0, 1)
+    ]
+    model = pf.Model(f"{state}' = {made} - {lost}*{state}", units={made: "mmol/l/h"})
+    return pf.fit(pf.Problem(model, runs, {made: (0, 10), lost: (0.01, 5)}, {state: (0, 5)}))
+
+
+@pytest.mark.parametrize("look", ["screen", "print"])
+@pytest.mark.parametrize("fit, what", [*itertools.product(["neuron", "lengthy"], PLACED)])
+def test_panels_and_their_labels_stand_inside_the_figure_and_apart(request, fit, what, look):
     """Measured again after the placing: nothing is clipped, no panel reaches into another, the legend is above."""
-    for figure in (
-        neuron.plot(),
-        neuron.plot_residuals(),
-        neuron.plot_convergence(),
-        neuron.plot_correlation(),
-    ):
-        with placed(figure):
-            renderer = RendererAgg(*figure.bbox.size, figure.dpi)
-            boxes = [panel.get_tightbbox(renderer) for panel in figure.axes]
-            boxes += [legend.get_window_extent(renderer) for legend in figure.legends]
+    figure = draw(request.getfixturevalue(fit), what, look=LOOKS[look])
+    with placed(figure, figure.look.dots_per_inch):
+        renderer = RendererAgg(*figure.bbox.size, figure.dpi)
+        boxes = [panel.get_tightbbox(renderer) for panel in figure.axes if panel.axison]
+        boxes += [legend.get_window_extent(renderer) for legend in figure.legends]
         width, height = figure.bbox.size
-        for k, one in enumerate(boxes):
-            assert min(one.x0, one.y0, width - one.x1, height - one.y1) > -1.0
-            assert not any(Bbox.intersection(one, other) for other in boxes[:k])
+    for k, one in enumerate(boxes):
+        assert min(one.x0, one.y0, width - one.x1, height - one.y1) > -1.0
+        assert not any(Bbox.intersection(one, other) for other in boxes[:k])
+
+
+@pytest.mark.parametrize("look", ["screen", "print"])
+@pytest.mark.parametrize("what", ["identifiability", "profiles", "fit", "residuals"])
+def test_ticks_stand_apart_beside_long_names(lengthy, what, look):
+    figure = draw(lengthy, what, look=LOOKS[look])
+    with placed(figure, figure.look.dots_per_inch):
+        renderer = RendererAgg(*figure.bbox.size, figure.dpi)
+        for panel in figure.axes:
+            texts = [one for one in panel.get_xticklabels() if one.get_text() and one.get_visible()]
+            boxes = sorted((one.get_window_extent(renderer) for one in texts), key=lambda one: one.x0)
+            assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
+
+
+def test_bars_say_where_other_values_fit_as_well(ponds):
+    found = ponds.identifiability()
+    verdicts = {
+        n: replace(one, alternatives=(2.0,)) if n == "r" else one for n, one in found.verdicts.items()
+    }
+    panel = plot_identifiability(replace(found, verdicts=verdicts)).axes[0]
+    bars = {one.get_label(): len(one) for one in panel.containers}
+    assert bars["other values fit as well"] == 1
 
 
 @pytest.fixture(scope="module")

@@ -370,6 +370,28 @@ def test_the_report_prints_on_a4(page, tmp_path):
     assert {(round(float(w)), round(float(h))) for w, h in boxes} == {(595, 842)}
 
 
+@pytest.mark.parametrize("runs, printed", [(3, True), (45, False)])
+def test_paper_names_long_tables_instead_of_printing_them(tmp_path, runs, printed):
+    """The experiments, their values, initial states and verdicts, and the program."""
+    times = np.linspace(0, 3, 5)
+    every = [
+        pf.Experiment(times, {"x": (1 + k / 50) * np.exp(-times) + 0.01 * np.cos(9 * times + k)}, f"run {k}")
+        for k in range(runs)
+    ]
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), every, {"k": (0.1, 5)}, {"x": (0.1, 9)}))
+    page = fit.report(tmp_path / "report.html").read_text()
+    named = re.findall(r'<p class="quiet paper">(.*?): on the screen only', page)
+    long = [
+        "The 45 experiments",
+        "The measured values",
+        "45 initial states",
+        "45 initial states",
+        "The program",
+    ]
+    assert named == ([] if printed else long)
+    assert page.count('<details class="screen">') == len(named)
+
+
 def test_the_title_is_escaped(fit, tmp_path):
     page = fit.report(tmp_path / "report.html", "Ponds <b>& lakes").read_text()
     assert "<h1>Ponds &lt;b&gt;&amp; lakes</h1>" in page

@@ -10,6 +10,7 @@ from picardfit.evidence.correlations import (
     autocorrelation,
     cross_correlation,
     irregular,
+    simulated_correlations,
 )
 
 STEPS = np.arange(60)
@@ -44,10 +45,52 @@ def test_autocorrelation_is_that_of_statsmodels():
 )
 def test_ljung_box_is_that_of_statsmodels(lags, statistic, probability):
     """statsmodels 0.15.0: acorr_ljungbox(WAVES, lags=[1, 5, 10])."""
-    found = autocorrelation([series(WAVES)], CorrelationSettings(tested=lags))
+    found = autocorrelation([series(WAVES)], CorrelationSettings(tested=lags, simulated=0))
     assert found.freedom == lags
     assert found.statistic == pytest.approx(statistic, rel=1e-10)
     assert found.probability == pytest.approx(probability, rel=1e-9)
+
+
+@pytest.mark.parametrize("count, trend", [(20, False), (40, False), (60, True)])
+def test_small_probabilities_of_independent_errors_are_as_small_as_they_say(count, trend):
+    """1,500 series, within four standard deviations; chi-square calls 1.4 to 2 % of them less probable than 1 %."""
+    basis = np.linalg.qr(np.vander(np.linspace(0, 1, count), 3))[0] if trend else None
+    rng, found = np.random.default_rng(count), []
+    for _ in range(1500):
+        errors = rng.standard_normal(count)
+        errors = errors if basis is None else errors - basis @ (basis.T @ errors)
+        found.append(autocorrelation([series(errors, basis, own=3 if trend else 0)]).probability)
+    for level in (0.01, 0.05):
+        spread = np.sqrt(level * (1 - level) / len(found))
+        assert abs(np.mean(np.array(found) < level) - level) < 4 * spread
+
+
+def test_chi_square_alone_would_be_too_small():
+    rng, plain = np.random.default_rng(1), CorrelationSettings(simulated=0)
+    errors = rng.standard_normal((1500, 60))
+    found = [autocorrelation([series(one)], plain).probability for one in errors]
+    assert np.mean(np.array(found) < 0.01) > 0.014
+
+
+def test_errors_of_several_experiments_are_simulated_with_shared_and_own_unknowns():
+    """A direction of each series and one that both share: residuals are orthogonal to them, as simulated ones are."""
+    rng = np.random.default_rng(4)
+    own, both = rng.standard_normal((2, 20, 1)), rng.standard_normal((40, 1))
+    full = np.linalg.qr(np.concatenate([np.kron(np.eye(2), np.ones((20, 1))) * own.reshape(40, 1), both], 1))[
+        0
+    ]
+    parts = [np.stack([full[20 * k : 20 * k + 20, k], full[20 * k : 20 * k + 20, 2]], 1) for k in (0, 1)]
+    draws = simulated_correlations(
+        [series(np.zeros(20), part, own=1) for part in parts], np.array([1, 2]), 4000
+    )
+    errors = rng.standard_normal((4000, 40))
+    left = (errors - errors @ full @ full.T).reshape(4000, 2, 20)
+    expected = (
+        np.stack([(left[..., :-k] * left[..., k:]).sum((1, 2)) for k in (1, 2)], 1)
+        / (left**2).sum((1, 2))[:, None]
+    )
+    np.testing.assert_allclose(draws.mean(0), expected.mean(0), atol=0.01)
+    np.testing.assert_allclose(np.cov(draws.T), np.cov(expected.T), atol=0.002)
 
 
 def test_cross_correlation_is_that_of_statsmodels():

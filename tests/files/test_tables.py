@@ -460,3 +460,18 @@ def test_a_censoring_column_beside_several_observables_is_refused(tmp_path):
     with pytest.raises(pf.InputError) as caught:
         pf.read_table(path)
     assert caught.value.code == "files.censoring_of_which"
+
+
+def test_dates_with_points_stand_beside_decimal_commas(tmp_path):
+    path = tmp_path / "brewery.csv"
+    path.write_text("day;yeast;sugar\n02.09.2024;0,409;108,86\n03.09.2024;0,969;102,99\n04.09.2024;1,5;\n")
+    found = pf.read_table(path)[0]
+    np.testing.assert_allclose(found.observations["yeast"], [0.409, 0.969, 1.5])
+    np.testing.assert_allclose(found.times, [0, 1, 2])
+
+
+def test_numbers_with_points_are_no_decimal_commas(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text("time;a;b\n0;1,5;2.5\n1;2,5;3.5\n")
+    with pytest.raises(pf.InputError):
+        pf.read_table(path)

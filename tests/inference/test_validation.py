@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from exported import ball_fit
 from picardfit.errors import Status
 from picardfit.inference.validation import score
 
@@ -32,6 +33,22 @@ def problem(count=2, **fields):
 @pytest.fixture(scope="module")
 def fit():
     return pf.fit(problem(3))
+
+
+def test_models_with_events_predict_with_fitted_initial_states():
+    """A ball thrown from another height bounces as the fit says, and its height and speed at the start are found."""
+    found = ball_fit()
+    times = np.linspace(0.02, 2.0, 60)
+    noise = 0.02 * np.random.default_rng(8).standard_normal(len(times))
+    truth, start = {"g": 9.81, "e": 0.8}, {"height": 1.6, "velocity": 0.5}
+    clean = pf.simulate(found.problem.model, truth, start, times).observables["height"]
+    validation = found.validate(pf.Experiment(times, {"height": clean + noise}, name="higher"))
+    assert validation.overall["height"].r_squared > 0.99
+    predicted = validation.predictions["higher"]
+    fitted = dict(
+        zip(predicted.fitted, predicted.problem.layout.natural(predicted.unknowns)[0], strict=False)
+    )
+    assert fitted["height(0)"] == pytest.approx(1.6, abs=0.06)
 
 
 def test_scores_by_hand():

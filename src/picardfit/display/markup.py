@@ -58,6 +58,10 @@ class Paper:
     rows: int = 200  # of a table; the others are counted
     short: int = 20  # rows up to which a table is kept on one page
     folded: int = 12  # rows about single experiments beyond which they are folded
+    printed: int = (
+        40  # rows that are folded on a screen, and of measured values, up to which paper shows them
+    )
+    page: int = 5_000  # letters of a program that fill a printed page
     heavy: int = 400_000  # characters of an SVG picture from which on pixels are tried instead
     tall: float = 0.8  # height over width beyond which a picture may fill a page
     dots: int = 130  # per inch, of a picture in pixels
@@ -128,7 +132,8 @@ def folding_table(
     for name, group in groups.items():
         several = (f"{len(group)} {name}", group)
         title, shown = several if name == INITIAL_STATES else _of_experiments(name, group, fit)
-        parts.append(draw("folded", title, table(header, shown, numeric, most)))
+        printed = len(shown) <= paper.printed
+        parts.append(draw("folded", title, table(header, shown, numeric, most), printed))
     return Markup("\n").join(parts)
 
 
@@ -162,7 +167,7 @@ def picture(figure: Figure, caption: str, told: bool = True, paper: Paper = Pape
     from picardfit.display.plots.style import placed
 
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure, figure.dpi):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     svg = buffer.getvalue()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)

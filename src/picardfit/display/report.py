@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from picardfit.display import plots
 from picardfit.display.markup import (
+    Paper,
     check_page,
     draw,
     environment,
@@ -66,9 +67,6 @@ class ReportSettings:
     values: int = 200  # rows of measured values
     open_rows: int = 20  # rows of a table of experiments up to which it is not folded
     together: int = 3  # experiments from which on one picture shows all of them on one axis
-    printed_values: int = (
-        40  # rows of measured values and of experiments up to which they are printed as well
-    )
     optima: int = 12  # rows in the table of starts
     optimum_parameters: int = 8  # columns in the table of starts
     combinations: int = 12  # of unknowns, in each table
@@ -112,7 +110,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         **fitted(problem),
         "experiments": _experiments(problem, settings),
         "values": _values(fit, settings.values),
-        "values_printed": len(problem.samples.times) <= settings.printed_values,
+        "values_printed": len(problem.samples.times) <= Paper.printed,
         "estimates": "" if fit.solution is None else estimate_tables(fit),
         "no_errors": NO_ERRORS,
         "statistics": [] if fit.solution is None else statistics_lines(fit),
@@ -125,7 +123,8 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "effort": effort(fit),
         "settings": table(("setting", "value"), list(_settings(fit.method))),
         "convergence": picture(plots.plot_convergence(fit, look=REPORT), caption) if len(fit.trace) else "",
-        "program": program(fit),
+        "program": (repeated := program(fit)),
+        "program_printed": len(repeated or "") <= Paper.page,
         "call": f"fit = pf.fit(problem, pf.{method}(...), {starts_asked(fit)}seed={fit.seed})",
         "seed": fit.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
@@ -177,9 +176,7 @@ def _experiments(problem: Problem, settings: ReportSettings) -> Markup:
     drawn, count = experiment_table(problem.experiments, problem.initial), len(problem.experiments)
     if count <= settings.open_rows:
         return drawn
-    return draw(
-        "folded", f"The {count} experiments", drawn, "" if count <= settings.printed_values else "screen"
-    )
+    return draw("folded", f"The {count} experiments", drawn, count <= Paper.printed)
 
 
 def _pictures(fit: Fit, settings: ReportSettings) -> dict[str, object]:

@@ -126,9 +126,7 @@ def structure_text(found: Structure) -> str:
 
 def diagnostics_text(found: Diagnostics) -> str:
     """What the residuals say, in one line; then the tests."""
-    line = f"residuals: {'nothing remarkable' if found.tested else 'too few to test'}."
-    if found.remarks:
-        line = " ".join(map(str, found.remarks))
+    line = " ".join(map(str, found.remarks)) if found.remarks else f"residuals: {_unremarkable(found)}."
     rows = tests_rows(found)
     if not rows:
         return line
@@ -138,21 +136,25 @@ def diagnostics_text(found: Diagnostics) -> str:
     return "\n".join(lines)
 
 
+def _unremarkable(found: Diagnostics) -> str:
+    """What is said of residuals that cause no remark."""
+    if not found.tested:
+        return "too few to test"
+    if found.notable is None:
+        return "nothing remarkable"
+    tests = found.probabilities
+    least = f"the least of {len(tests)} probabilities is {number(tests[found.notable], 2)}"
+    return f"no clear sign of a misfit; {least} ({found.notable})"
+
+
 def tests_rows(found: Diagnostics) -> list[tuple[str, str, str, str]]:
     """The cells under TESTS_HEADER: every test of the residuals that could be made; none of residuals of rounding."""
-    if found.exact:
-        return []
-    rows = [(f"runs of equal sign, {name}", "", "", number(p, 2)) for name, p in found.runs.items()]
-    if math.isfinite(found.normality):
-        rows.append(("normality (Shapiro and Wilk)", "", "", number(found.normality, 2)))
-    rows += [_correlogram_row(f"autocorrelation, {n}", one) for n, one in found.autocorrelation.items()]
-    for name, several in found.cross_correlation.items():
-        rows += [_correlogram_row(f"{name} with the input {by}", one) for by, one in several.items()]
+    correlograms, rows = found.correlograms, []
+    for test, probability in found.probabilities.items():
+        one = correlograms.get(test)
+        cells = ("", "") if one is None else (number(one.statistic, 4), str(one.freedom))
+        rows.append((test, *cells, number(probability, 2)))
     return rows
-
-
-def _correlogram_row(name: str, one: Correlogram) -> tuple[str, str, str, str]:
-    return name, number(one.statistic, 4), str(one.freedom), number(one.probability, 2)
 
 
 def correlogram_text(one: Correlogram, level: float = 0.95) -> str:

@@ -10,6 +10,10 @@ These moments are exact for a linear model with one observable. Q = (r - E r)' (
 chi-square of as many degrees as lags. Without fitted unknowns, M = I, Q = n (n + 2) sum r_k^2 / (n - k): the test of
 Ljung and Box. Fitted ARMA models take p + q degrees from it, because their regressors are past residuals; the curve of
 an ODE is none of these, so that no degree is lost, but residuals of neighbouring samples are correlated through M.
+
+Products of residuals have a heavier tail than normal numbers: of short series of independent errors chi-square calls
+2 % improbable at a level of 1 %. Small probabilities of Q are therefore those of F, whose second number of degrees
+gives Q the variance that it has for independent normal errors, which are simulated.
 """
 
 from __future__ import annotations
@@ -42,6 +46,13 @@ class CorrelationSettings:
     irregular: float = 1.5  # longest step between samples, over the median, from which on times are irregular
     most: int = 4_000_000  # numbers kept at once; long series with more take M = I, which is off by unknowns / samples
     rank: float = 1e-9  # eigenvalue of the covariance, relative to the largest, that counts as zero
+    doubtful: float = (
+        0.1  # probability by chi-square below which errors are simulated; above it is off by less than 0.01
+    )
+    draws: int = 1000  # of simulated errors: their variance is off by 5 %
+    simulated: int = (
+        500  # residuals up to which they are; of more, chi-square calls 1.2 % improbable at a level of 1 %
+    )
 
 
 DEFAULT = CorrelationSettings()
@@ -53,7 +64,7 @@ class Correlogram:
     """Correlations of residuals by lag, in samples, with what they would be if the model were right.
 
     `statistic`: that of Ljung and Box over the first lags from 0 on; `freedom`: how many; `probability`: of one as
-    large if the errors are independent, by chi-square.
+    large if the errors are independent.
     """
 
     lags: np.ndarray  # (lags,)
@@ -128,9 +139,11 @@ def autocorrelation(series: Sequence[Series], settings: CorrelationSettings = DE
         return None
     expected, covariance, _ = moments
     tested = max(1, min(settings.tested, int(settings.tested_share * longest)))
-    statistic, freedom, probability = _portmanteau(
-        (values - expected)[:tested], covariance[:tested, :tested], settings.rank
-    )
+    first = covariance[:tested, :tested]
+    statistic, freedom, probability = _portmanteau((values - expected)[:tested], first, settings.rank)
+    if probability < settings.doubtful and count <= settings.simulated:
+        draws = simulated_correlations(series, lags[:tested], settings.draws) - expected[:tested]
+        probability = _heavy_tailed(statistic, freedom, _squares(draws, first, settings.rank)[0])
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return Correlogram(lags, values, expected, errors, statistic, freedom, probability, count)
 
@@ -245,9 +258,47 @@ def _portmanteau(gap: np.ndarray, covariance: np.ndarray, rank: float) -> tuple[
     """gap' covariance^-1 gap, its degrees of freedom, and the probability of a larger one (chi-square)."""
     from scipy.special import chdtrc
 
+    squares, freedom = _squares(gap[None], covariance, rank)
+    statistic = float(squares[0])
+    return statistic, freedom, float(chdtrc(freedom, statistic)) if freedom else float("nan")
+
+
+def _squares(gaps: np.ndarray, covariance: np.ndarray, rank: float) -> tuple[np.ndarray, int]:
+    """g' covariance^-1 g for every row g of gaps (draws, lags), and their degrees of freedom; NaN and 0 for none."""
     sizes, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     kept = sizes > rank * max(float(sizes[-1]), np.finfo(float).tiny)
     if not kept.any():
-        return float("nan"), 0, float("nan")
-    statistic = float(np.sum((vectors[:, kept].T @ gap) ** 2 / sizes[kept]))
-    return statistic, int(kept.sum()), float(chdtrc(int(kept.sum()), statistic))
+        return np.full(len(gaps), np.nan), 0
+    return np.sum((gaps @ vectors[:, kept]) ** 2 / sizes[kept], axis=1), int(kept.sum())
+
+
+def simulated_correlations(series: Sequence[Series], lags: np.ndarray, draws: int) -> np.ndarray:
+    """(draws, lags): correlations of residuals M e0 of independent normal errors e0; always the same draws."""
+    rng, shared = np.random.default_rng(0), np.zeros((draws, _shared_size(series)))
+    errors = [rng.standard_normal((draws, len(one.residuals))) for one in series]
+    for e, one in zip(errors, series, strict=True):
+        shared += e @ one.basis[:, one.own :]
+    products, squares = np.zeros((draws, len(lags))), np.zeros((draws, 1))
+    for e, one in zip(errors, series, strict=True):
+        left = (
+            e - (e @ one.basis[:, : one.own]) @ one.basis[:, : one.own].T - shared @ one.basis[:, one.own :].T
+        )
+        squares += np.sum(left**2, axis=1, keepdims=True)
+        for k, lag in enumerate(lags.tolist()):
+            products[:, k] += np.einsum("dn,dn->d", left[:, :-lag], left[:, lag:])
+    return products / squares
+
+
+def _heavy_tailed(statistic: float, freedom: int, simulated: np.ndarray) -> float:
+    """The probability of a larger statistic if it is F times a number, with the variance of simulated ones.
+
+    F with L and d degrees has the mean d/(d - 2) and, relative to L times its square, the variance 2 v with
+    v = (d + L - 2)/(d - 4); v = 1 is chi-square.
+    """
+    from scipy.special import chdtrc, fdtrc
+
+    wider = float(simulated.var()) / (2 * freedom)
+    if not wider > 1.0:
+        return float(chdtrc(freedom, statistic))
+    degrees = (freedom - 2 + 4 * wider) / (wider - 1)
+    return float(fdtrc(freedom, degrees, statistic / freedom * degrees / (degrees - 2)))

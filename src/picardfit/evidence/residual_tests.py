@@ -28,8 +28,9 @@ class ResidualTests:
     """Which residuals cause a remark: those that the right model would give in fewer than 1 % of data sets."""
 
     doubtful: float = 0.01  # probability of a pattern, a shape or outliers below which they cause a remark
-    # and of correlated residuals: the statistic has a heavier tail than chi-square; this is about 1 % (simulated)
-    correlated: float = 0.003
+    notable: float = (
+        0.05  # probability of a test below which it is named without a remark: chance, or a weak sign
+    )
     unfit: float = 0.005  # and of so large, or so small, a sum of squares: 1 % for both
     fewest: int = 8  # residuals that a test needs: chosen, as both tests use approximations for large samples
     most: int = 5000  # residuals for which Royston's approximation of the test of normality was made
@@ -82,7 +83,7 @@ class Diagnostics:
     def autocorrelated(self) -> tuple[str, ...]:
         """Observables whose residuals depend on earlier ones by the test of Ljung and Box; 1 % over all (Holm)."""
         found = {name: one.probability for name, one in self.autocorrelation.items()}
-        return improbable(found, DEFAULT.correlated)
+        return improbable(found)
 
     @property
     def following(self) -> tuple[tuple[str, str], ...]:
@@ -92,7 +93,7 @@ class Diagnostics:
             for name, several in self.cross_correlation.items()
             for by, one in several.items()
         }
-        return improbable(found, DEFAULT.correlated)
+        return improbable(found)
 
     @cached_property
     def _size_probabilities(self) -> tuple[float, float]:
@@ -119,6 +120,30 @@ class Diagnostics:
     def tested(self) -> bool:
         """Whether there were enough residuals for a test in time."""
         return any(np.isfinite(p) for p in self.runs.values())
+
+    @property
+    def correlograms(self) -> dict[str, Correlogram]:
+        """Test in words -> correlations of residuals with earlier ones and with inputs."""
+        found = {f"autocorrelation, {name}": one for name, one in self.autocorrelation.items()}
+        for name, several in self.cross_correlation.items():
+            found |= {f"{name} with the input {by}": one for by, one in several.items()}
+        return found
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Test in words -> probability, NaN where there are too few residuals; none of residuals of rounding."""
+        if self.exact:
+            return {}
+        found = {f"runs of equal sign, {name}": p for name, p in self.runs.items()}
+        if np.isfinite(self.normality):
+            found["normality (Shapiro and Wilk)"] = self.normality
+        return found | {test: one.probability for test, one in self.correlograms.items()}
+
+    @property
+    def notable(self) -> str | None:
+        """The least probable test, if it is below 5 %; alone that is chance, or a weak sign."""
+        small = {test: p for test, p in self.probabilities.items() if p < DEFAULT.notable}
+        return min(small, key=small.__getitem__, default=None)
 
     @property
     def remarks(self) -> tuple[Notice, ...]:

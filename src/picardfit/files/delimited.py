@@ -71,7 +71,8 @@ def split(text: str, name: str) -> Delimited:
         raise InputError(code, name, reason=error, most=csv.field_size_limit()) from None
     columns = [np.array([row[k] for row in rows], dtype=object) for k in range(len(names))]
     whole = "\n".join(body)
-    comma = separator != "," and bool(re.search(r"\d,\d", whole)) and not re.search(r"\d\.\d", whole)
+    points = re.search(r"(?<![\d.])\d+\.\d+(?![\d.])", whole)  # of numbers: 02.09.2024 is a date
+    comma = separator != "," and bool(re.search(r"\d,\d", whole)) and points is None
     return Delimited([one.strip() for one in names], columns, np.array(numbering, int), comma)
 
 

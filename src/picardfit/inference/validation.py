@@ -266,7 +266,8 @@ def _prediction(problem: Problem, unknowns: np.ndarray | None) -> Prediction | N
     if rows is None:
         return None
     space = None
-    if layout.count() and (found := expected(problem, unknowns)) is not None:
+    fitted = layout.count() and problem.timed is None  # no slopes at given unknowns where events move
+    if fitted and (found := expected(problem, unknowns)) is not None:
         space = space_of(problem, found.jacobian, layout.exists, found.outputs)
     residuals = named_residuals(problem, rows)[problem.names[0]]
     return Prediction(problem, unknowns, rows, residuals, tuple(labels_of(problem)), space)

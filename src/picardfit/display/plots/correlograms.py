@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from picardfit.display.plots.style import (
     Look,
     figure_of,
     legend,
+    letters,
     thin,
     written,
 )
@@ -38,30 +40,40 @@ def plot_autocorrelation(
     found: Diagnostics, path: str | Path | None = None, level: float = 0.95, look: Look = SCREEN
 ) -> Figure:
     """Every correlation of residuals by lag, with bands: with later residuals, and with each input before."""
-    titled = {f"residuals of {short(name)}": one for name, one in found.autocorrelation.items()}
-    for name, several in found.cross_correlation.items():
-        titled |= {f"{short(name)} with input {short(by)}": one for by, one in several.items()}
-    if not titled:
+    every = [(name, "", one) for name, one in found.autocorrelation.items()]
+    every += [(name, by, one) for name, own in found.cross_correlation.items() for by, one in own.items()]
+    if not every:
         raise InputError("display.nothing_to_correlate")
-    shown = dict(list(titled.items())[: STYLE.quantities])
+    shown = every[: STYLE.quantities]
     columns = min(2, len(shown), look.columns)
     rows = ceil(len(shown) / columns)
     height = STYLE.header + (STYLE.flat[1] + STYLE.heading) * rows
     figure = figure_of(STYLE.wide if columns > 1 else STYLE.width, height, look)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for panel, (title, one) in zip(panels, shown.items(), strict=False):
+    titles = _titles(shown, letters(figure.get_figwidth() / columns, figure.look.text + 1.5))
+    for panel, title, (_, _, one) in zip(panels, titles, shown, strict=False):
         _draw(panel, one, level)
-        panel.set_title(
-            f"{title} (probability {one.probability:.2g})", fontsize=STYLE.legend_text, parse_math=False
-        )
+        panel.set_title(title, fontsize=STYLE.legend_text, parse_math=False)
     for panel in panels[len(shown) :]:
         panel.set_axis_off()
     for panel in panels[::columns]:
         panel.set_ylabel("correlation")
     for panel in panels[max(len(shown) - columns, 0) : len(shown)]:
         panel.set_xlabel("lag in samples" + (", of irregular times" if found.irregular else ""))
-    legend(figure, panels[: len(shown)], not_drawn(len(titled) - len(shown), "pictures"))
+    legend(figure, panels[: len(shown)], not_drawn(len(every) - len(shown), "pictures"))
     return written(figure, path)
+
+
+def _titles(shown: Sequence[tuple[str, str, Correlogram]], room: int) -> list[str]:
+    """What each panel shows, in so many letters: names give way to the words and the probability."""
+    titles = []
+    for name, by, one in shown:
+        words, end = ("{} with input {}", "") if by else ("residuals of {}", "")
+        end = f" (probability {one.probability:.2g})"
+        left = (room - len(words.replace("{}", "") + end)) // (2 if by else 1)
+        longest = min(max(left, STYLE.label // 2), STYLE.name)
+        titles.append(words.format(short(name, longest), short(by, longest)) + end)
+    return titles
 
 
 def plot_fit_autocorrelation(

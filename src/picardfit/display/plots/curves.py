@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from picardfit.display.plots.choice import Choice, chosen, misfits
-from picardfit.display.plots.labels import distinct, not_drawn, time_label, with_unit
+from picardfit.display.plots.labels import distinct, misfit_words, not_drawn, time_label, with_unit
 from picardfit.display.plots.marks import (
     draw_data,
     draw_driving,
@@ -154,7 +154,7 @@ def _titles(fit: Fit, choice: Choice, longest: int) -> dict[str, str]:
     if not choice.worst:
         return labels
     sizes = misfits(fit)
-    return {name: f"{label}\nmisfit {sizes[name]:.2g}" for name, label in labels.items()}
+    return {name: f"{label}\n{misfit_words(sizes[name])}" for name, label in labels.items()}
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,13 @@ from picardfit.display.plots.style import (
     Look,
     figure_of,
     legend,
+    letters,
     log_ticks,
     square_figure,
     thin,
     written,
 )
-from picardfit.inference.identifiability import Determination, Identifiability
+from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
     from picardfit.evidence.optima import SearchSummary
     from picardfit.fit import Fit
     from picardfit.inference.profile import Profile
+
+
+BARS = {  # kind of bar -> colour and hatch
+    str(Determination.DETERMINED): (BLUE, ""),
+    "other values fit as well": (BLUE, "\\\\"),
+    str(Determination.WEAK): (ORANGE, "//"),
+    str(Determination.NONE): (GREY, "xx"),
+    "no standard error: too few data": (GREY, ".."),
+}
 
 
 def plot_identifiability(
@@ -53,13 +63,9 @@ def plot_identifiability(
     high = 3 * max(finite.max(initial=weak), weak)
     figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names), look)
     panel = figure.subplots()
-    styles = {
-        Determination.DETERMINED: (BLUE, ""),
-        Determination.WEAK: (ORANGE, "//"),
-        Determination.NONE: (GREY, "xx"),
-    }
-    for kind, (colour, hatch) in styles.items():
-        rows = [k for k, name in enumerate(names) if found.verdicts[name].kind is kind]
+    kinds = [_kind(found.verdicts[name]) for name in names]
+    for kind, (colour, hatch) in BARS.items():
+        rows = [k for k, own in enumerate(kinds) if own == kind]
         width = [float(np.clip(np.nan_to_num(errors[k], nan=high), low, high)) for k in rows]
         if rows:
             panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)
@@ -67,13 +73,23 @@ def plot_identifiability(
         panel.axvline(level, label="thresholds", **thin(INK, "--"))
     panel.set_xscale("log")
     panel.set_xlim(low, high)
-    labels = distinct(names, STYLE.label if look.narrow else STYLE.name)
-    panel.set_yticks(range(len(names)), list(labels.values()), parse_math=False)
-    log_ticks(panel.xaxis, low, high)
+    half = letters(figure.get_figwidth() / 2, look.text)  # the bars keep the other half
+    labels = distinct(names[::-1], STYLE.label if look.narrow else min(half, STYLE.name))
+    panel.set_yticks(range(len(names)), [labels[name] for name in names], parse_math=False)
+    beside = max(map(len, labels.values())) / letters(1.0, look.text)
+    log_ticks(panel.xaxis, low, high, figure.get_figwidth() - beside)
     panel.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     panel.set_xlabel("relative standard error")
     legend(figure, [panel], not_drawn(len(found.verdicts) - len(names), "unknowns"))
     return written(figure, path)
+
+
+def _kind(one: Verdict) -> str:
+    """Which kind of bar shows a verdict."""
+    if np.isnan(one.error):
+        return "no standard error: too few data"
+    near = one.alternatives and one.kind is not Determination.NONE
+    return "other values fit as well" if near else str(one.kind)
 
 
 def plot_errors(fit: Fit, path: str | Path | None = None, look: Look = SCREEN) -> Figure:
@@ -93,12 +109,13 @@ def plot_correlation(fit: Fit, path: str | Path | None = None, look: Look = SCRE
     side = STYLE.panel_width + STYLE.square * max(n - 2, 0)
     figure = square_figure(side, look)
     panel = figure.subplots()
-    numbers = n <= STYLE.numbers and figure.get_figwidth() >= STYLE.number * n * look.text / STYLE.text
+    names = list(distinct((labels[k] for k in chosen), _beside(figure, look)).values())
+    inside = figure.get_figwidth() - max(map(len, names)) / letters(1.0, look.text)
+    numbers = n <= STYLE.numbers and inside >= STYLE.number * n * look.text / STYLE.text
     for row in range(n):
         for column in range(row + 1):
             _draw_correlation(panel, row, column, float(matrix[row, column]), numbers, look)
     panel.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal")
-    names = list(distinct((labels[k] for k in chosen), STYLE.label).values())
     upright = max(map(len, names)) <= STYLE.beside
     panel.set_xticks(range(n), names, rotation=0 if upright else 90, parse_math=False)
     panel.set_yticks(range(n), names, parse_math=False)
@@ -110,6 +127,11 @@ def plot_correlation(fit: Fit, path: str | Path | None = None, look: Look = SCRE
         handles.append(Line2D([], [], color=GREY, marker="x", linestyle="none", label="not determined"))
     legend(figure, [panel], not_drawn(len(order) - n, "unknowns"), handles)
     return written(figure, path, grid=False)
+
+
+def _beside(figure: Figure, look: Look) -> int:
+    """Letters of the names beside squares, which get two thirds of the width."""
+    return min(STYLE.label, letters(figure.get_figwidth() / 3, look.text))
 
 
 def _draw_correlation(panel: Axes, row: int, column: int, value: float, written: bool, look: Look) -> None:
@@ -138,10 +160,12 @@ def plot_profiles(
     columns = min(len(profiles), STYLE.profiles, look.columns)
     rows = ceil(len(profiles) / columns)
     width = max(STYLE.width, STYLE.panel_width * columns)
-    figure = figure_of(width, STYLE.header + STYLE.panel_height * rows, look)
+    figure = figure_of(width, STYLE.header + STYLE.panel_height * rows, look, columns)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    labels = _under(profiles, letters(figure.get_figwidth() / columns, look.text + 1))
     for panel, one in zip(panels, profiles, strict=False):
         _draw_profile(panel, one)
+        panel.set_xlabel(labels[one.name], parse_math=False)
     for panel in panels[::columns]:
         panel.set_ylabel("rise of the objective")
     for panel in panels[len(profiles) :]:
@@ -161,6 +185,13 @@ def plot_fit_profiles(
     return plot_profiles(list(fit.profiles(names, level).values()), path, look)
 
 
+def _under(profiles: Sequence[Profile], room: int) -> dict[str, str]:
+    """The labels under the panels, names with units, in so many letters."""
+    units = max((len(one.unit) + 3 for one in profiles if one.unit), default=0)
+    names = distinct((one.name for one in profiles), min(max(room - units, STYLE.label // 2), STYLE.name))
+    return {one.name: with_unit(names[one.name], one.unit) for one in profiles}
+
+
 def _draw_profile(panel: Axes, one: Profile) -> None:
     parabola, percent = one.parabola(), f"{100 * one.level:g} %"
     panel.plot(*one.curve(), color=BLUE, linewidth=STYLE.curve, label="profile")
@@ -171,7 +202,6 @@ def _draw_profile(panel: Axes, one: Profile) -> None:
     for end in filter(np.isfinite, one.interval()):
         panel.axvline(end, label=f"{percent} interval", **thin(ORANGE, "-."))
     panel.set_ylim(-STYLE.room / 3 * one.threshold(), (1 + 2 * STYLE.room) * one.threshold())
-    panel.set_xlabel(with_unit(one.name, one.unit), parse_math=False)
     if one.scale.log:
         panel.set_xscale("log")
         log_ticks(panel.xaxis, *panel.get_xlim())

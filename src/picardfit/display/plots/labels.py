@@ -57,6 +57,12 @@ def time_label(fit: Fit, calendar: Calendar | None) -> str:
     return with_unit("time", fit.problem.model.unit("t"))
 
 
+def misfit_words(size: float) -> str:
+    """`misfit 1.0`: two digits, also where the last is a zero."""
+    return f"misfit {size:#.2g}".rstrip(".")
+
+
 def not_drawn(number: int, word: str) -> str:
     """A note for the legend: `3 more unknowns not drawn`; empty if all are drawn."""
-    return f"{number} more {word} not drawn" if number else ""
+    one = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
+    return f"{number} more {one if number == 1 else word} not drawn" if number else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from picardfit.display.plots.choice import chosen, misfits
-from picardfit.display.plots.labels import distinct, not_drawn, time_label, with_unit
+from picardfit.display.plots.labels import distinct, misfit_words, not_drawn, time_label, with_unit
 from picardfit.display.plots.marks import dots_of, measured_of
 from picardfit.display.plots.style import (
     BLUE,
@@ -27,6 +27,7 @@ from picardfit.display.plots.style import (
     figure_of,
     legend,
     legend_letters,
+    letters,
     log_ticks,
     on_axis,
     spans_decades,
@@ -71,6 +72,7 @@ def plot_residuals(
     figure = figure_of(STYLE.wide, STYLE.header + STYLE.heading + STYLE.flat[1] * tall, look)
     panels = figure.subplots(tall, 1 if look.narrow else 2, squeeze=False).reshape(-1, 2)
     looks = experiment_looks(fit, names, figure)
+    labels = distinct(shown, letters(STYLE.flat[1] * look.lower, look.text + 1))
     for (over_time, over_value), name in zip(panels, shown, strict=True):
         found = {one.name: residuals(fit, one, name, calendar) for one in members if name in one.observables}
         _draw_lines((over_time, over_value), found, standardised=problem.noise is not None)
@@ -79,10 +81,11 @@ def plot_residuals(
         _scale_time(over_time, found, calendar, look)
         if _grows_with_the_value(problem, name):
             _scale_values(over_value, found)
-        quantity = with_unit(name, problem.model.unit(name))
+        quantity, unit = with_unit(name, problem.model.unit(name)), problem.model.unit(name)
+        beside = with_unit(labels[name], unit if problem.noise is None else "")
         said = "standardised residual\n" if problem.noise is not None else "data − fit\n"
         for panel in (over_time, over_value) if look.narrow else (over_time,):
-            panel.set_ylabel(f"{said}{quantity if problem.noise is None else name}", parse_math=False)
+            panel.set_ylabel(f"{said}{beside}", parse_math=False)
         over_value.set_xlabel(f"fitted {quantity}", parse_math=False)
         date_axis(over_time, calendar)
     for panel in panels[:, 0] if look.narrow else panels[-1:, 0]:
@@ -130,7 +133,7 @@ def experiment_looks(fit: Fit, names: Iterable[str], figure: Picture) -> dict[st
         return {n: {**shape, "label": labels[n]} for n, shape in zip(names, shapes, strict=False)}
     sizes = misfits(fit)
     worst = sorted(names, key=lambda n: -np.nan_to_num(sizes[n], nan=-1.0))[: STYLE.worst]
-    words = {n: f" (misfit {sizes[n]:.2g})" for n in worst}
+    words = {n: f" ({misfit_words(sizes[n])})" for n in worst}
     labels = distinct(worst, legend_letters(worst, figure, max(map(len, words.values()))))
     looks = {n: {**s, "label": labels[n] + words[n]} for n, s in zip(worst, shapes, strict=False)}
     others = {"color": GREY, "marker": "o", "line": "-", "label": f"the {len(names) - len(worst)} others"}

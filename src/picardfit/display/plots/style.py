@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 
+from picardfit.display.plots.fonts import lettered, tell_lost
 from picardfit.errors import InputError
 from picardfit.problem.calendar import Calendar
 from picardfit.problem.dates import zone_info
@@ -89,7 +90,7 @@ class PlotStyle:
     quantities: int = 12  # drawn in one figure
     unknowns: int = 24  # in the picture of correlations
     numbers: int = 12  # unknowns up to which correlations are also written as numbers
-    number: float = 0.55  # width of the picture for each unknown, labels included, that numbers need
+    number: float = 0.4  # width of a square that a number needs
     beside: int = 3  # letters of names that fit beside each other under squares
     bars: int = 40  # unknowns in the picture of their errors
     profiles: int = 3  # beside each other
@@ -100,11 +101,12 @@ class PlotStyle:
     ticks: int = 5  # of an axis, about: drawing them takes most of the time
     slim_ticks: int = 2  # of the values of an input
     spine: float = 0.8  # axes and their ticks
-    letters: float = 16.0  # of a note on an inch
+    letters: float = 14.0  # of the usual text on an inch
     title_letters: float = 11.0  # of a title on an inch
     dates: tuple[int, int] = (3, 5)  # ticks of an axis with dates, fewest and most
     broad_dates: tuple[int, int] = (4, 8)  # and of a broad one
     broad: float = 4.0  # width of a panel with many dates
+    fine: float = 2.6  # width of a logarithmic axis that has room for ticks between the powers of ten
     points: tuple[int, int] = (101, 401)  # fewest and most times of a curve
     all_points: int = 12_000  # of all curves in a picture, about
     crowded: int = 500  # dots from which on a panel is drawn as pixels, to keep files small
@@ -180,8 +182,9 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        with placed(self):
+        with placed(self, STYLE.notebook_dots_per_inch) as lost:
             self.savefig(buffer, format="png", dpi=STYLE.notebook_dots_per_inch)
+        tell_lost(lost)
         return buffer.getvalue()
 
 
@@ -212,16 +215,23 @@ def arrangement(count: int, most: int) -> tuple[int, int]:
 
 
 @contextmanager
-def placed(figure: Figure) -> Iterator[None]:
-    """Fix the positions of the panels in this context; otherwise Matplotlib draws a figure twice to find them."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-    figure.set_layout_engine(None)
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
+def placed(figure: Figure, dots: float) -> Iterator[str]:
+    """Fix the positions of the panels in this context; otherwise Matplotlib draws a figure twice to find them.
+
+    `dots` on an inch, those of the picture to come: letters are not equally wide at all of them. The value of the
+    context are the letters that no installed font has.
+    """
+    engine, usual = figure.get_layout_engine(), figure.dpi
+    figure.set_dpi(dots)
+    with lettered(figure) as lost:
+        if engine is not None:
+            engine.execute(figure)
+        figure.set_layout_engine(None)
+        try:
+            yield lost
+        finally:
+            figure.set_layout_engine(engine)
+            figure.set_dpi(usual)
 
 
 def written(figure: Picture, path: str | Path | None, grid: bool = True) -> Figure:
@@ -273,9 +283,13 @@ def thin(color: str, linestyle: str) -> dict[str, Any]:
     return {"color": color, "linewidth": STYLE.line, "linestyle": linestyle}
 
 
-def log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis from low to high: at powers of ten only where there are enough of them."""
-    powers = LogLocator(subs=(1, 2, 5) if high < STYLE.decades * low else (1,))
+def log_ticks(axis: Axis, low: float, high: float, width: float = np.inf) -> None:
+    """Ticks of a logarithmic axis from low to high: at powers of ten only where there are enough of them.
+
+    `width`: of the axis in inches; a short one has room for powers of ten only.
+    """
+    between = high < STYLE.decades * low and width >= STYLE.fine
+    powers = LogLocator(subs=(1, 2, 5) if between else (1,))
     axis.set_major_locator(MaxNLocator() if high < 10 * low else powers)
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:g}")  # setting formulas is slow
@@ -330,10 +344,14 @@ def add_title(figure: Picture, words: str) -> None:
     figure.legends[0].set_title("\n".join(filter(None, [words, title.get_text()])))
 
 
+def letters(inches: float, points: float) -> int:
+    """How many letters of this size fit on a line of this length, about; at least half a label."""
+    return max(int(inches * STYLE.letters * STYLE.text / points), STYLE.label // 2)
+
+
 def wrapped(text: str, figure: Picture) -> str:
     """A note in lines that are as wide as the figure."""
-    letters = figure.get_figwidth() * STYLE.letters * STYLE.text / figure.look.text
-    return fill(text, max(int(letters), 20))
+    return fill(text, letters(figure.get_figwidth(), figure.look.text))
 
 
 def columns_of(labels: Sequence[str], width: float) -> int:
@@ -417,6 +435,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         BytesIO(),
         figure.look.dots_per_inch if isinstance(figure, Picture) else STYLE.dots_per_inch,
     )
-    with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}), placed(figure):
+    with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}), placed(figure, dots) as lost:
         figure.savefig(content, format=ending, dpi=dots)
+    if ending != "svg":  # whose texts are drawn by the program that shows it
+        tell_lost(lost)
     write_bytes(path, content.getvalue())
