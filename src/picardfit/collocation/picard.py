@@ -329,7 +329,7 @@ def newton(
         rate = max(rate, error / before)
         if error <= enough or not left or not (how.persist or np.isfinite(error)):
             break
-        if error * (error / before) ** left > how.reach and _hopeless(equation, gap, last, left, how.reach):
+        if error * min(1.0, error / before) ** left > how.reach and _hopeless(equation, gap, last, left, how.reach):
             break
         last = gap
         if how.fresh and not how.kept:
@@ -352,7 +352,7 @@ def newton(
 def _hopeless(equation: FixedPoint, gap: Array, last: Array, left: int, reach: float) -> bool:
     """Whether at their present pace half of the segments will not reach |u - P u| <= `reach` in the steps left."""
     now, before = sizes(gap, equation.scale), sizes(last, equation.scale)
-    return 2 * np.count_nonzero(now * (now / before) ** left > reach) > len(now)
+    return 2 * np.count_nonzero(now * np.minimum(1.0, now / before) ** left > reach) > len(now)
 
 
 def _shortened(

@@ -39,7 +39,8 @@ class Correction:
 
         `before` and `after`: how much of the `predicted` decrease is missing before and after a correction.
         """
-        return after * (after / before) ** self.further > (1 - self.satisfied) * predicted
+        pace = after / before if before > 0 else 0.0
+        return after * pace**self.further > (1 - self.satisfied) * predicted
 
 
 @dataclass(frozen=True)
