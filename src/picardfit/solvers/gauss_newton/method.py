@@ -225,11 +225,11 @@ class LiftedGaussNewton:
         """The state after a step to the minimum of a damped model, or None if it is rejected."""
         weakest, contraction = self.damping.weakest, self._contraction(state)
         correction = self.correction if self._is_last(state) else self._early_correction
-        trial = trial_step(state, linear, model, damping, weakest, correction, contraction)
-        if trial is None:
-            return None
         size = merit_size(state)
         hidden = self.acceptance.negligible * size + state.floor
+        trial = trial_step(state, linear, model, damping, weakest, correction, contraction, hidden)
+        if trial is None:
+            return None
         match judge(trial.gained, trial.predicted, trial.old, hidden, self.acceptance):
             case Verdict.REJECT:
                 return None

@@ -78,10 +78,12 @@ def trial_step(
     weakest: float,
     correction: Correction,
     contraction: Contraction,
+    hidden: float = 0.0,
 ) -> Trial | None:
     """The step to the minimum of a damped model, with second-order corrections.
 
-    None if the model has no minimum or the path there does not contract. `weakest`: see `damp`.
+    None if the model has no minimum or the path there does not contract. `weakest`: see `damp`; `hidden`: the decrease
+    that rounding errors may hide, which is not worth a correction.
     """
     newton = model is not linear.quadratic  # second derivatives may make it indefinite
     found = _minimum(state, model, damping, weakest, newton)
@@ -95,6 +97,8 @@ def trial_step(
     change = model.jump_change(state.system.mesh, layout.columns, move.unknowns, move.states)
     demanded = point.jumps + state.multipliers + change
     trial = Trial(ahead, merit(state, point), merit(state, ahead), move.predicted, demanded)
+    if abs(trial.predicted) <= hidden:
+        return trial
     damped = partial(_factorised, state, damping=damping, weakest=weakest)
     return _corrected(state, factor, linear, trial, damped, correction, contraction)
 
