@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from picardfit.collocation.elimination import Plan, inverted
-from picardfit.collocation.mesh import AnySegments, Indices, Rule, Segments
+from picardfit.collocation.mesh import TINY, AnySegments, Indices, Rule, Segments
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.measurement import Padded
@@ -222,6 +222,9 @@ class Contraction:
     cycling: float = (
         1.0  # fraction of |u - P u| that a step leaves where Newton's method goes to and fro across a kink
     )
+    doubtful: float = (
+        30.0  # times that, promised by the pace of a quick step: later ones are faster (x' = -a x: 27)
+    )
     quick_steps: int = 7  # at most; this and the numbers below are chosen
     first_steps: int = 6
     careful_steps: int = 10
@@ -237,7 +240,7 @@ class Contraction:
 
     @cached_property
     def quick(self) -> Newton:
-        return Newton(self.quick_steps, reach=self.limit)
+        return Newton(self.quick_steps, reach=self.doubtful * self.limit)
 
     @cached_property
     def first(self) -> Newton:
@@ -329,7 +332,9 @@ def newton(
         rate = max(rate, error / before)
         if error <= enough or not left or not (how.persist or np.isfinite(error)):
             break
-        if error * min(1.0, error / before) ** left > how.reach and _hopeless(equation, gap, last, left, how.reach):
+        if error * min(1.0, error / before) ** left > how.reach and _hopeless(
+            equation, gap, last, left, how.reach
+        ):
             break
         last = gap
         if how.fresh and not how.kept:
@@ -352,7 +357,9 @@ def newton(
 def _hopeless(equation: FixedPoint, gap: Array, last: Array, left: int, reach: float) -> bool:
     """Whether at their present pace half of the segments will not reach |u - P u| <= `reach` in the steps left."""
     now, before = sizes(gap, equation.scale), sizes(last, equation.scale)
-    return 2 * np.count_nonzero(now * np.minimum(1.0, now / before) ** left > reach) > len(now)
+    return 2 * np.count_nonzero(now * np.minimum(1.0, now / np.maximum(before, TINY)) ** left > reach) > len(
+        now
+    )
 
 
 def _shortened(

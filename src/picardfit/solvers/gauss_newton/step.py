@@ -32,7 +32,9 @@ class Correction:
     most: int = 6  # of one step; along curved valleys one does not suffice
     satisfied: float = 0.5  # fraction of the predicted decrease at which no (further) correction is tried
     helpful: float = 0.5  # fraction of the excess over the old merit that may remain for another to follow
-    further: float = 2.0  # corrections that may still be needed at the pace of one; beyond them, new derivatives
+    further: float = (
+        2.0  # corrections that may still be needed at the pace of one; beyond them, new derivatives
+    )
 
     def renews(self, predicted: float, before: float, after: float) -> bool:
         """Whether the next correction makes new derivatives.
