@@ -374,7 +374,7 @@ class LiftedGaussNewton:
 
     @cached_property
     def _early_correction(self) -> Correction:
-        """While jumps are cheap they may stay: a step that follows a curved valley exactly may end in another optimum."""
+        """While jumps are cheap they may stay: steps that follow a curved valley exactly end in more local optima."""
         return replace(self.correction, further=np.inf)
 
     def _between_stages(self, state: State) -> tuple[Resolution, ...]:
