@@ -357,9 +357,8 @@ def newton(
 def _hopeless(equation: FixedPoint, gap: Array, last: Array, left: int, reach: float) -> bool:
     """Whether at their present pace half of the segments will not reach |u - P u| <= `reach` in the steps left."""
     now, before = sizes(gap, equation.scale), sizes(last, equation.scale)
-    return 2 * np.count_nonzero(now * np.minimum(1.0, now / np.maximum(before, TINY)) ** left > reach) > len(
-        now
-    )
+    there = now * np.minimum(1.0, now / np.maximum(before, TINY)) ** left
+    return bool(2 * np.count_nonzero(there > reach) > len(now))
 
 
 def _shortened(
