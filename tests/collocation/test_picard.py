@@ -304,6 +304,31 @@ def test_segments_where_whole_steps_fail_get_shorter_ones():
     np.testing.assert_array_equal(found.path[1], quick.path[1])  # the other segment stays as it was
 
 
+def test_old_matrices_are_given_up_once_most_segments_will_not_arrive():
+    """x' = -a x: matrices of another a leave a constant fraction of |u - P u|."""
+    field = field_of("x' = -a*x", [0, 1.0, 2.0, 3.0], 5)
+    x, path, params = np.ones((3, 1)), np.ones((3, 5, 1)), np.array([3.0])
+    old, task = field.inverses_along(path, np.array([2.0])), equation(field, x, params)
+    whole, early = (newton(task, path, 1e-10, Newton(7, reach=reach), old) for reach in (np.inf, 1e-4))
+    assert early.error > 10 * whole.error > 1e-6
+    assert newton(task, path, 1e-10, Newton(7, reach=10.0), old).error == whole.error
+    easy = equation(field, x * np.array([[1.0], [0.0], [0.0]]), params)  # two segments are at their solution
+    assert newton(easy, path * easy.start[:, None], 1e-10, Newton(7, reach=1e-4), old).error < early.error
+
+
+def test_a_step_with_matrices_that_are_not_kept_is_the_same():
+    field, x, path, params = van_der_pol()
+    gap = -residual(field, x, path, params)
+    inverse = field.inverses_along(path, params)
+    kept = field.solve(inverse, gap.reshape(len(path), -1, 1)).reshape(path.shape)
+    np.testing.assert_allclose(field.newton_step(path, params, gap), kept, rtol=1e-10, atol=1e-13)
+    path[0] = np.nan
+    with np.errstate(all="ignore"):
+        step = field.newton_step(path, params, gap)
+    assert np.isnan(step[0]).all()
+    np.testing.assert_allclose(step[1:], kept[1:], rtol=1e-10, atol=1e-13)
+
+
 def test_a_segment_that_is_not_finite_does_not_stop_the_others():
     field = field_of("x' = -a*log(x)", [0, 0.5, 1.0], 5)
     x, params, path = np.array([[-1.0], [2.0]]), np.array([[[1.0]]]), np.full((2, 5, 1), 2.0)

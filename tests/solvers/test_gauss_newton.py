@@ -10,11 +10,13 @@ from scipy.optimize import least_squares
 
 import picardfit as pf
 from complaints import complaint
+from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import rule
 from picardfit.collocation.refinement import Resolution
 from picardfit.evidence.certificate import certify
 from picardfit.search.starts import make_start
 from picardfit.solvers.gauss_newton.state import merit, merit_size
+from picardfit.solvers.gauss_newton.step import Correction, trial_step
 from picardfit.solvers.gauss_newton.transitions import Multipliers, on_finer_mesh
 from picardfit.solvers.loop import run
 
@@ -479,6 +481,54 @@ def test_without_corrections_steps_are_damped_more_often(lotka_fit):
     usual = pf.LiftedGaussNewton()
     plain = pf.fit(lotka(), replace(usual, correction=replace(usual.correction, most=0)))
     assert plain.parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+def test_new_derivatives_shorten_a_search_along_a_curved_valley():
+    """The data show how much of `s` there is over what it decays to: k1, k2 and k3 may grow together."""
+    model = pf.Model("a' = -k1*a^2 + k2*a*s\ns' = k1*a^2 - k2*a*s - k3*s\np' = k3*s", observables=["a", "p"])
+    truth, first = {"k1": 1.0, "k2": 2e4, "k3": 1e4}, {"a": 1.0, "s": 0.0, "p": 0.0}
+    run = pf.simulate(model, truth, first, np.logspace(-2, 2, 40))
+    noise = 0.01 * np.random.default_rng(1).standard_normal((2, 40))
+    data = {name: run.observables[name] + row for name, row in zip("ap", noise, strict=True)}
+    bounds = {name: pf.Parameter(value / 30, value * 30, log=True) for name, value in truth.items()}
+    problem = pf.Problem(model, pf.Experiment(run.times, data, initial=first), bounds)
+    usual, policy = pf.LiftedGaussNewton(), pf.SearchPolicy(most=1)
+    old = replace(usual, correction=replace(usual.correction, further=np.inf))
+    start = {"k1": 3.0, "k2": 2e5, "k3": 1e3}
+    few, many = (pf.fit(problem, method, start=start, policy=policy) for method in (usual, old))
+    assert few.iterations < 0.7 * many.iterations
+    assert few.loss == pytest.approx(many.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "before, after, renews",
+    [
+        (100.0, 1.0, False),  # one more correction will do
+        (100.0, 5.0, False),  # two more
+        (100.0, 20.0, True),
+        (100.0, 99.0, True),
+        (np.inf, 50.0, False),  # nothing is known of the pace
+        (0.0, 0.0, False),
+    ],
+)
+def test_new_derivatives_are_made_where_corrections_are_slow(before, after, renews):
+    """What is missing of a predicted decrease of 1 falls by the same factor with every correction."""
+    assert Correction(further=2.0).renews(1.0, before, after) is renews
+    assert not Correction(further=np.inf).renews(1.0, before, after)
+
+
+def test_a_gain_that_rounding_errors_hide_is_not_corrected():
+    problem, method = lotka(), pf.LiftedGaussNewton()
+    state = method.step(method.init(problem, make_start(problem)))
+    linear, rules = linearise(state.system, state.point), replace(method.correction, satisfied=2.0)
+
+    def gain(hidden):  # no step is satisfactory, so that it is corrected
+        given = (state, linear, linear.quadratic, 1.0, 1e-10, rules, method.contraction)
+        return trial_step(*given, hidden=hidden).gained
+
+    plain = replace(rules, most=0)
+    alone = trial_step(state, linear, linear.quadratic, 1.0, 1e-10, plain, method.contraction).gained
+    assert gain(np.inf) == alone < gain(0.0)
 
 
 def test_with_fewer_newton_steps_the_first_segments_are_shorter():

@@ -291,14 +291,19 @@ def advance(
 
 
 def curvature_of_step(
-    system: Discretisation, point: Point, linear: Linearisation, trial: Point
+    system: Discretisation,
+    point: Point,
+    linear: Linearisation,
+    trial: Point,
+    ahead: Linearisation | None = None,
 ) -> tuple[Array, Array]:
     """The error of the linear model between a point and a trial: as slope (segments, columns) and as jumps.
 
     With the step d it is e = r(trial) - r - J d for the data, likewise for the jumps; the slope is J' e. A second solve
     with the same factors corrects the step (second-order correction; for small steps, geodesic acceleration). The model
-    need not have been made at the point.
+    need not have been made at the point. `ahead`: the model with which the slope is made, if not the same.
     """
+    slopes = linear if ahead is None else ahead
     mesh, layout = system.mesh, system.problem.layout
     moved = trial.states - point.states
     step = mesh.columns(moved, (trial.unknowns - point.unknowns)[:, layout.columns.index])
@@ -306,5 +311,5 @@ def curvature_of_step(
     jumps -= moved[mesh.inner_rows]
     change = linear.jacobian @ system.blocks.of_blocks(step)[..., None]
     outputs = point.outputs + system.blocks.unpadded(change.reshape(len(change), system.blocks.width, -1))
-    slope = _slope(system, curved(linear.factor, trial.outputs - outputs), linear.jacobian)
+    slope = _slope(system, curved(slopes.factor, trial.outputs - outputs), slopes.jacobian)
     return slope, trial.jumps - jumps

@@ -18,13 +18,14 @@ matrices and shorter steps.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from picardfit.collocation.elimination import Plan, inverted
-from picardfit.collocation.mesh import AnySegments, Indices, Rule, Segments
+from picardfit.collocation.mesh import TINY, AnySegments, Indices, Rule, Segments
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.measurement import Padded
@@ -82,6 +83,17 @@ class Field:
     def solve(self, inverses: Array, right: Array) -> Array:
         """(I - h A (x) f_x)^-1 right, with such `inverses`: (segments, nodes * states, columns)."""
         return inverses @ right if self.plan is None else self.plan.solve(inverses, right.copy())
+
+    def newton_step(self, path: Array, params: Array, gap: Array) -> Array:
+        """(I - h A (x) f_x)^-1 gap with matrices at a path that are not kept: cheaper than to invert them."""
+        right = gap.reshape(len(path), -1, 1)
+        if self.plan is not None:
+            return self.solve(self.inverses_along(path, params), right).reshape(path.shape)
+        matrix = newton_matrix(self.mesh, self.linearise(path, params)[1])
+        if np.isfinite(matrix.sum()):
+            with suppress(np.linalg.LinAlgError):
+                return np.asarray(np.linalg.solve(matrix, right), float).reshape(path.shape)
+        return (inverted(matrix) @ right).reshape(path.shape)
 
     def solve_transposed(self, inverses: Array, left: Array) -> Array:
         """left (I - h A (x) f_x)^-1 of rows (segments, 1, nodes * states)."""
@@ -190,6 +202,8 @@ class Newton:
     persist: bool = False  # whether to continue on the other segments when some are not finite
     halvings: int = 0  # step lengths 1, 1/2, 1/4, ... that are tried on each segment; 0: full steps only
     sufficient: float = 0.0  # required decrease of |u - P u|, as a fraction of the step length (Armijo)
+    kept: bool = True  # whether fresh matrices are inverted, to be used again
+    reach: float = np.inf  # ends where half of the segments will not come to this |u - P u| in the steps left
 
 
 @dataclass(frozen=True)
@@ -208,6 +222,9 @@ class Contraction:
     cycling: float = (
         1.0  # fraction of |u - P u| that a step leaves where Newton's method goes to and fro across a kink
     )
+    doubtful: float = (
+        30.0  # times that, promised by the pace of a quick step: later ones are faster (x' = -a x: 27)
+    )
     quick_steps: int = 7  # at most; this and the numbers below are chosen
     first_steps: int = 6
     careful_steps: int = 10
@@ -223,7 +240,7 @@ class Contraction:
 
     @cached_property
     def quick(self) -> Newton:
-        return Newton(self.quick_steps)
+        return Newton(self.quick_steps, reach=self.doubtful * self.limit)
 
     @cached_property
     def first(self) -> Newton:
@@ -231,9 +248,8 @@ class Contraction:
 
     @cached_property
     def careful(self) -> Newton:
-        return Newton(
-            self.careful_steps, fresh=True, halvings=self.careful_lengths, sufficient=self.sufficient
-        )
+        lengths, least = self.careful_lengths, self.sufficient
+        return Newton(self.careful_steps, fresh=True, halvings=lengths, sufficient=least, kept=False)
 
     @cached_property
     def patient(self) -> Newton:
@@ -280,8 +296,9 @@ def contract(
 ) -> Contracted:
     """Contract a path to the tolerance of the settings, first with one matrix for each segment.
 
-    Segments on which that fails start again with fresh matrices and shorter steps. `inverse` of the result is None
-    unless its matrices contract fast enough to be reused for derivatives.
+    Segments on which that fails go on with fresh matrices and shorter steps, where |u - P u| is smaller: at the path
+    given or at the one reached. `inverse` of the result is None unless its matrices contract fast enough to be reused
+    for derivatives.
     """
     quick = newton(equation, path, settings.tolerance, settings.quick, inverse)
     kinked = equation.field.kinked
@@ -289,10 +306,13 @@ def contract(
     if quick.error < settings.limit and not cycles:
         return quick if quick.rate < settings.reusable else replace(quick, inverse=None)
     allowed = settings.tolerance if cycles else settings.limit
-    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < allowed))
-    path, first = quick.path.copy(), path
+    reached = sizes(quick.gap, equation.scale)
+    failed = np.flatnonzero(~(reached < allowed))
+    some, begin, path = equation.part(failed), path[failed], quick.path.copy()
+    closer = reached[failed] < sizes(some.gap(begin)[1], equation.scale)
+    begin[closer] = path[failed][closer]
     careful = settings.patient if kinked else settings.careful
-    path[failed] = newton(equation.part(failed), first[failed], settings.tolerance, careful).path
+    path[failed] = newton(some, begin, settings.tolerance, careful).path
     slopes, gap = equation.gap(path)
     return Contracted(path, slopes, gap, relative_size(gap, equation.scale), np.inf, None)
 
@@ -305,39 +325,60 @@ def newton(
     `inverse`: inverses of the Newton matrices of this path or one close by; computed here if None.
     """
     error, rate, left = np.inf, 0.0, how.steps
+    slopes, gap = equation.gap(path)
+    last = gap
     while True:
-        slopes, gap = equation.gap(path)
         before, error = error, relative_size(gap, equation.scale)
         rate = max(rate, error / before)
         if error <= enough or not left or not (how.persist or np.isfinite(error)):
-            return Contracted(path, slopes, gap, error, rate, inverse)
-        if inverse is None or how.fresh:
-            inverse = equation.field.inverses_along(path, equation.params)
-        step = equation.field.solve(inverse, gap.reshape(len(path), -1, 1)).reshape(path.shape)
+            break
+        if error * min(1.0, error / before) ** left > how.reach and _hopeless(
+            equation, gap, last, left, how.reach
+        ):
+            break
+        last = gap
+        if how.fresh and not how.kept:
+            step = equation.field.newton_step(path, equation.params, gap)
+        else:
+            if inverse is None or how.fresh:
+                inverse = equation.field.inverses_along(path, equation.params)
+            step = equation.field.solve(inverse, gap.reshape(len(path), -1, 1)).reshape(path.shape)
         left -= 1
         if not how.halvings:
             path = path + step
+            slopes, gap = equation.gap(path)
             continue
-        path, lower = _shortened(equation, path, gap, step, enough, how)
+        path, slopes, gap, lower = _shortened(equation, path, slopes, gap, step, enough, how)
         if not lower:
             left = 0
+    return Contracted(path, slopes, gap, error, rate, inverse)
+
+
+def _hopeless(equation: FixedPoint, gap: Array, last: Array, left: int, reach: float) -> bool:
+    """Whether at their present pace half of the segments will not reach |u - P u| <= `reach` in the steps left."""
+    now, before = sizes(gap, equation.scale), sizes(last, equation.scale)
+    there = now * np.minimum(1.0, now / np.maximum(before, TINY)) ** left
+    return bool(2 * np.count_nonzero(there > reach) > len(now))
 
 
 def _shortened(
-    equation: FixedPoint, path: Array, gap: Array, step: Array, enough: float, how: Newton
-) -> tuple[Array, bool]:
-    """The path after a step whose length is halved on each segment until |u - P u| falls; whether it did on all."""
+    equation: FixedPoint, path: Array, slopes: Array, gap: Array, step: Array, enough: float, how: Newton
+) -> tuple[Array, Array, Array, bool]:
+    """Path, slopes and gap after a step that is halved on each segment until |u - P u| falls; whether it did on all."""
     error, length = sizes(gap, equation.scale), np.ones(len(path))
     done = error < enough
     for _ in range(how.halvings):
         trial = path + np.where(done, 0.0, length)[:, None, None] * step
-        found = sizes(equation.gap(trial)[1], equation.scale)
+        slopes_there, gap_there = equation.gap(trial)
+        found = sizes(gap_there, equation.scale)
         taken = ~done & (found < (1 - how.sufficient * length) * error)
-        path, done = np.where(taken[:, None, None], trial, path), done | taken
+        here = taken[:, None, None]
+        path, slopes = np.where(here, trial, path), np.where(here, slopes_there, slopes)
+        gap, done = np.where(here, gap_there, gap), done | taken
         if done.all():
             break
         length = 0.5 * length
-    return path, bool(done.all())
+    return path, slopes, gap, bool(done.all())
 
 
 def relative_size(path: Array, scale: Array) -> float:

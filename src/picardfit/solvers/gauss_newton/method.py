@@ -224,11 +224,12 @@ class LiftedGaussNewton:
     def _attempt(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
         """The state after a step to the minimum of a damped model, or None if it is rejected."""
         weakest, contraction = self.damping.weakest, self._contraction(state)
-        trial = trial_step(state, linear, model, damping, weakest, self.correction, contraction)
-        if trial is None:
-            return None
+        correction = self.correction if self._is_last(state) else self._early_correction
         size = merit_size(state)
         hidden = self.acceptance.negligible * size + state.floor
+        trial = trial_step(state, linear, model, damping, weakest, correction, contraction, hidden)
+        if trial is None:
+            return None
         match judge(trial.gained, trial.predicted, trial.old, hidden, self.acceptance):
             case Verdict.REJECT:
                 return None
@@ -370,6 +371,11 @@ class LiftedGaussNewton:
     @cached_property
     def _loose_contraction(self) -> Contraction:
         return replace(self.contraction, tolerance=self.stages.contracted)
+
+    @cached_property
+    def _early_correction(self) -> Correction:
+        """While jumps are cheap they may stay: steps that follow a curved valley exactly end in more local optima."""
+        return replace(self.correction, further=np.inf)
 
     def _between_stages(self, state: State) -> tuple[Resolution, ...]:
         """What a mesh must resolve at the start of a stage; the last one begins with the nodes of the final mesh."""

@@ -6,7 +6,9 @@ their bounds, the path moves along the multipliers S and is contracted (collocat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +23,26 @@ from picardfit.solvers.gauss_newton.state import State, merit
 
 @dataclass(frozen=True)
 class Correction:
-    """Second-order corrections: a second solve with the same factors takes back what the linear model missed."""
+    """Second-order corrections: a second solve with the same factors takes back what the linear model missed.
+
+    Each leaves about the same fraction of it: next to nothing after a short step, half after a long one along a curved
+    valley. Corrections with derivatives made at the trial leave the square of that; each costs about as much as two.
+    """
 
     most: int = 6  # of one step; along curved valleys one does not suffice
     satisfied: float = 0.5  # fraction of the predicted decrease at which no (further) correction is tried
     helpful: float = 0.5  # fraction of the excess over the old merit that may remain for another to follow
+    further: float = (
+        2.0  # corrections that may still be needed at the pace of one; beyond them, new derivatives
+    )
+
+    def renews(self, predicted: float, before: float, after: float) -> bool:
+        """Whether the next correction makes new derivatives.
+
+        `before` and `after`: how much of the `predicted` decrease is missing before and after a correction.
+        """
+        pace = after / before if before > 0 else 0.0
+        return after * pace**self.further > (1 - self.satisfied) * predicted
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,10 @@ class Trial:
     @property
     def gained(self) -> float:
         return self.old - self.new
+
+    @property
+    def missed(self) -> float:
+        return self.predicted - self.gained
 
 
 class Move(NamedTuple):
@@ -59,10 +80,12 @@ def trial_step(
     weakest: float,
     correction: Correction,
     contraction: Contraction,
+    hidden: float = 0.0,
 ) -> Trial | None:
     """The step to the minimum of a damped model, with second-order corrections.
 
-    None if the model has no minimum or the path there does not contract. `weakest`: see `damp`.
+    None if the model has no minimum or the path there does not contract. `weakest`: see `damp`; `hidden`: the decrease
+    that rounding errors may hide, which is not worth a correction.
     """
     newton = model is not linear.quadratic  # second derivatives may make it indefinite
     found = _minimum(state, model, damping, weakest, newton)
@@ -76,7 +99,10 @@ def trial_step(
     change = model.jump_change(state.system.mesh, layout.columns, move.unknowns, move.states)
     demanded = point.jumps + state.multipliers + change
     trial = Trial(ahead, merit(state, point), merit(state, ahead), move.predicted, demanded)
-    return _corrected(state, factor, linear, trial, correction, contraction)
+    if abs(trial.predicted) <= hidden:
+        return trial
+    damped = partial(_factorised, state, damping=damping, weakest=weakest)
+    return _corrected(state, factor, linear, trial, damped, correction, contraction)
 
 
 def promised_decrease(state: State, weakest: float) -> float:
@@ -113,27 +139,37 @@ def _corrected(
     factor: Factor,
     linear: Linearisation,
     trial: Trial,
+    factorised: Callable[[Quadratic], Factor | None],
     rules: Correction,
     contraction: Contraction,
 ) -> Trial:
     """The trial after second-order corrections, as long as it gains too little and they help.
 
     Each takes back what the linear model missed in the move before; unknowns that reached a bound stay there.
+    `factorised` gives the factors of another model with the same damping, for new derivatives.
     """
-    before = state.point
+    before, renewed = state.point, False
     for _ in range(rules.most):
         if trial.gained >= rules.satisfied * trial.predicted:
             break
-        slope, jumps = curvature_of_step(state.system, before, linear, trial.point)
-        held = state.system.problem.layout.at_bounds(trial.point.unknowns)
+        ahead = linearise(state.system, trial.point) if renewed else linear
+        if renewed:
+            again = factorised(ahead.quadratic)
+            if again is None:
+                break
+            factor = again
+        slope, jumps = curvature_of_step(state.system, before, linear, trial.point, ahead)
+        linear, held = ahead, state.system.problem.layout.at_bounds(trial.point.unknowns)
         move = _bounded_move(state, factor, slope, jumps, trial.point.unknowns, held=held)
-        ahead = None if move is None else _end(state, trial.point, linear, move, contraction)
-        new = merit(state, ahead)
-        if ahead is None or not new < trial.new:
+        found = None if move is None else _end(state, trial.point, linear, move, contraction)
+        new = merit(state, found)
+        if found is None or not new < trial.new:
             break
-        helped = new - trial.old < rules.helpful * (trial.new - trial.old)
-        before, trial = trial.point, replace(trial, point=ahead, new=new)
-        if not helped:
+        last, before = trial, trial.point
+        trial = replace(trial, point=found, new=new)
+        if not renewed and rules.renews(trial.predicted, last.missed, trial.missed):
+            renewed = True
+        elif not new - trial.old < rules.helpful * (last.new - trial.old):
             break
     return trial
 
