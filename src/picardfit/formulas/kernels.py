@@ -101,6 +101,20 @@ class BatchedMap:
             self._derivative_kernel(*arguments, np.moveaxis(wrt_x, 0, -1), np.moveaxis(wrt_p, 0, -1))
         return wrt_x, wrt_p
 
+    def write_value(self, t: Array, x: Array, p: Array, u: Array, out: Array) -> None:
+        """The rows into out (rows, points), all arguments with components first: t (points,), x (states, points)."""
+        self._value_kernel(t, x, p, u, out.T)
+
+    def state_slopes(self, t: Array, x: Array, p: Array, u: Array) -> Array:
+        """(points, entries): derivatives by states at the `state_entries`, for arguments with components first."""
+        slopes = np.empty((len(self.jacobian[0]), len(t)))
+        self._state_slope_kernel(t, x, p, u, slopes.T)
+        return slopes.T
+
+    @cached_property
+    def _state_slope_kernel(self) -> Kernel:
+        return kernel((tuple(((k,), one) for k, one in enumerate(self.jacobian[0].values())),), self._groups)
+
     @cached_property
     def _value_kernel(self) -> Kernel:
         return kernel((self._rows(),), self._groups)
