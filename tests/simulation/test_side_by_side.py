@@ -13,7 +13,7 @@ from picardfit.simulation.radau import radau
 from picardfit.simulation.side_by_side import SideBySide, march
 from picardfit.simulation.trajectories import Integration, Run, trajectories
 
-SETTINGS = SideBySide(least_runs=1, least_size=1)
+SETTINGS = SideBySide(alone=1)
 BESIDE = Integration(side_by_side=SETTINGS)
 SCIPY = Integration(side_by_side=None)
 LOGISTIC = Model("x' = r*x*(1 - x/K)")

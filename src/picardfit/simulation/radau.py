@@ -36,7 +36,11 @@ class Radau:
 
     def weights(self, place: np.ndarray) -> np.ndarray:
         """(*place, stages + 1): weights of the values at 0 and the nodes in the polynomial at these places."""
-        return legendre.legvander(2 * place - 1, len(self.nodes)) @ self.basis
+        powers = np.empty((*place.shape, len(self.basis)))
+        powers[..., 0] = 1.0
+        powers[..., 1:] = 2 * place[..., None] - 1
+        weights: np.ndarray = np.multiply.accumulate(powers, axis=-1) @ self.basis
+        return weights
 
 
 @lru_cache(maxsize=8)
@@ -55,11 +59,14 @@ def radau(stages: int, pole: float) -> Radau:
     inverse, identity = np.linalg.inv(matrix), np.eye(stages)
     first = pole * inverse
     third = matrix / pole - 2 * identity + first
+    to_powers = np.zeros((stages + 1, stages + 1))
+    for k in range(stages + 1):
+        to_powers[: k + 1, k] = legendre.leg2poly(np.eye(stages + 1)[k])
     return Radau(
         nodes=nodes,
         matrix=matrix,
         inverse=inverse,
         at_start=legendre.legvander(-np.ones(1), stages - 1)[0] @ to_series,
         powers=np.array([first, identity - first - third, third]),
-        basis=np.linalg.inv(legendre.legvander(2 * np.append(0.0, nodes) - 1, stages)),
+        basis=to_powers @ np.linalg.inv(legendre.legvander(2 * np.append(0.0, nodes) - 1, stages)),
     )

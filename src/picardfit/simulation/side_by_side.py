@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap, Evaluation
 from picardfit.simulation.pieces import Piece
 from picardfit.simulation.radau import radau
 from picardfit.simulation.step_matrices import StepMatrices, step_matrices
@@ -35,6 +35,8 @@ class SideBySide:
     finest: float = 1e-13  # relative tolerance below which rounding errors decide
     rounds: int = 10  # of Newton's method in a step
     exact: float = 0.03  # error that Newton's method may leave, over the tolerance
+    fewer: float = 0.7  # share of runs left in Newton's method at which the others are dropped
+    worth: int = 5000  # numbers in the stages that are left, for which that costs less than it gains
     diverging: float = 2.0  # growth of a correction at which Newton's method gives up
     safety: float = 0.9  # of the next step's length
     shortest: float = 0.2  # change of the length from step to step, at least
@@ -44,9 +46,10 @@ class SideBySide:
     nothing: float = 1e-14  # length of a step, relative to the piece, at which a run is given up
     steps: int = 600  # in a piece; a run that needs more is left to other methods
     loosest: float = 1e-6  # relative accuracy wanted from which on low orders are cheaper
-    least_runs: int = 4
-    least_size: int = 60  # states times runs
-    alone: int = 200  # states from which on also fewer runs gain
+    least_states: int = 5  # with fewer, stacks of runs are as fast
+    least_size: int = 120  # states times runs, of at least two runs
+    alone: int = 100  # states from which on also a single run gains
+    grouped: int = 8  # states from which on equal operations go together (wide.py)
     sparse: int = 200  # states from which on matrices are sparse
 
     def pays(self, rhs: object, runs: int, rtol: float, rows: int) -> bool:
@@ -57,7 +60,8 @@ class SideBySide:
         if not isinstance(rhs, BatchedMap) or rhs.kinked or rows or rtol > self.loosest:
             return False
         states = len(rhs.states)
-        return states >= self.alone or (runs >= self.least_runs and runs * states >= self.least_size)
+        together = runs > 1 and states >= self.least_states and runs * states >= self.least_size
+        return states >= self.alone or together
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +102,7 @@ class _March:
         settings: SideBySide,
     ) -> None:
         self.settings, self.method = settings, radau(settings.stages, settings.pole)
-        self.field, self.end = _Field(piece), piece.end
+        self.field, self.end = _Field(piece, settings), piece.end
         self.times, self.rtol, self.atol, self.largest = times, rtol, atol, largest
         runs, states = x.shape
         self.x, self.tau = x.copy(), np.zeros(runs)
@@ -148,7 +152,8 @@ class _March:
         kept = np.flatnonzero(taken)
         self._accept(on[kept], after[kept], stages[:, kept], length[kept], length[kept] == gap[kept])
         lost = (self.planned[on] < ours.nothing * self.end) | (np.abs(self.x[on]).max(axis=1) > self.largest)
-        return on[~lost & (self.tau[on] < self.end)]
+        going = ~lost & (self.tau[on] < self.end)
+        return on if going.all() else on[going]  # what is known of these runs stays known
 
     def _accept(
         self, on: np.ndarray, after: np.ndarray, stages: np.ndarray, length: np.ndarray, lands: np.ndarray
@@ -230,7 +235,8 @@ class _March:
             going = ~(done | failed)
             if not going.any():
                 break
-            if going.sum() <= 0.7 * len(going):  # the others are not worth copying
+            left = going.sum()
+            if left <= ours.fewer * len(going) and left * stages[:, 0].size >= ours.worth:
                 todo, runs, before, tau = todo[going], runs[going], before[going], tau[going]
                 stages, start, scale = stages[:, going], start[:, going], scale[:, going]
                 matrices = matrices.of(going)
@@ -241,46 +247,52 @@ class _March:
 class _Field:
     """The right-hand side of a piece at several points of several runs."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Piece, settings: SideBySide) -> None:
         assert isinstance(piece.model.rhs, BatchedMap)
         self.piece, self.rhs = piece, piece.model.rhs
+        self.grouped = len(self.rhs.states) >= settings.grouped
         self.common = bool((piece.params == piece.params[0]).all())
-        self.known: tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]] = (np.zeros(0), {})
+        self.runs = np.zeros(0)  # whose functions are known
+        self.known: dict[
+            tuple[bool, int], Evaluation
+        ] = {}  # by whether they are slopes, and points of each run
 
     def value(self, on: np.ndarray, tau: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(states, runs, points): slopes by tau at tau (runs, points) and x (states, runs, points)."""
-        time = self._time(on, tau)
-        out = np.empty((len(x), time.size))
-        self.rhs.write_value(time, x.reshape(len(x), -1), *self._arguments(on, tau.shape[1], time), out)
-        slopes = out.reshape(x.shape)
-        return slopes if len(self.piece.start) == 1 else slopes * self.piece.length[on]
+        """(states, runs, points): derivatives by tau at tau (runs, points) and x (states, runs, points)."""
+        out = np.empty((len(x), tau.size))
+        self._evaluate(False, on, tau, x.reshape(len(x), -1), out)
+        values = out.reshape(x.shape)
+        return values if len(self.piece.start) == 1 else values * self.piece.length[on]
 
     def slopes(self, on: np.ndarray, tau: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(runs, entries): derivatives by states, entries as `state_entries` has them, at tau (runs,)."""
-        time = self._time(on, tau[:, None])
-        slopes = self.rhs.state_slopes(time, x, *self._arguments(on, 1, time))
-        return slopes * self.piece.length[on]
+        out = np.empty((len(self.rhs.state_entries[0]), len(tau)))
+        self._evaluate(True, on, tau[:, None], x, out)
+        return out.T * self.piece.length[on]
 
-    def _time(self, on: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        piece = self.piece
+    def _evaluate(
+        self, slopes: bool, on: np.ndarray, tau: np.ndarray, x: np.ndarray, out: np.ndarray
+    ) -> None:
+        piece, points = self.piece, tau.shape[1]
         time = piece.start[on, None] + tau * piece.length[on]
-        return np.clip(time, piece.first[on, None], piece.last[on, None]).ravel()
+        time = np.minimum(np.maximum(time, piece.first[on, None]), piece.last[on, None]).ravel()
+        if self.runs is not on:
+            self.runs, self.known = on, {}
+        if (slopes, points) not in self.known:
+            self.known[slopes, points] = self._function(slopes, on, points)
+        self.known[slopes, points](time, x, self._inputs(on, time, points), out)
 
-    def _arguments(self, on: np.ndarray, points: int, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters and inputs (.., runs * points), which are known until other runs are asked for."""
-        if self.known[0] is not on:
-            self.known = on, {}
-        if points not in self.known[1]:
-            params, inputs = self.piece.params[on].T, self.piece.inputs[on].T
-            if self.common:
-                params = np.broadcast_to(params[:, :1], (len(params), len(on) * points))
-            else:
-                params = np.repeat(params, points, axis=1)
-            self.known[1][points] = params, np.repeat(inputs, points, axis=1)
-        params, inputs = self.known[1][points]
+    def _function(self, slopes: bool, on: np.ndarray, points: int) -> Evaluation:
+        params = self.piece.params[on].T
+        params = params[:, :1] if self.common else np.repeat(params, points, axis=1)
+        return self.rhs.evaluation(slopes, self.grouped, params, len(on) * points)
+
+    def _inputs(self, on: np.ndarray, time: np.ndarray, points: int) -> np.ndarray:
+        """(inputs, runs * points)."""
+        inputs = np.repeat(self.piece.inputs[on].T, points, axis=1)
         if self.piece.varying:
-            inputs, owner = inputs.copy(), np.repeat(on, points)
+            owner = np.repeat(on, points)
             for source, column, rows in self.piece.varying:
                 mine = np.isin(owner, rows)
                 inputs[column, mine] = source.at(time[mine])
-        return params, inputs
+        return inputs
