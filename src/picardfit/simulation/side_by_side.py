@@ -47,8 +47,8 @@ class SideBySide:
     steps: int = 600  # in a piece; a run that needs more is left to other methods
     loosest: float = 1e-6  # relative accuracy wanted from which on low orders are cheaper
     least_states: int = 5  # with fewer, stacks of runs are as fast
-    least_size: int = 120  # states times runs, of at least two runs
-    alone: int = 100  # states from which on also a single run gains
+    least_size: int = 100  # states times runs, of at least two runs
+    alone: int = 60  # states from which on also a single run gains
     grouped: int = 8  # states from which on equal operations go together (wide.py)
     sparse: int = 200  # states from which on matrices are sparse
 
