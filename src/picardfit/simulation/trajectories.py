@@ -24,6 +24,7 @@ from picardfit.model.doses import Jumps
 from picardfit.model.increments import differenced
 from picardfit.model.inputs import Input, Table, values_at
 from picardfit.model.model import Model
+from picardfit.simulation.cvode import CVODE
 from picardfit.simulation.event_location import integrate
 from picardfit.simulation.pieces import Piece, piece_of
 from picardfit.simulation.side_by_side import SideBySide, march
@@ -77,6 +78,7 @@ class Integration:
     smallest_stack: int = 20  # fewer runs are faster one by one (docs/decisions/023-likelihoods.md)
     stack_per_state: float = 1.0  # more runs that a stack needs for each state of the model
     most_states: int = 40  # of models whose runs are stacked: beyond, the band of a stack is too wide
+    engine: CVODE | None = None  # in place of the methods below, which follow where it fails
     side_by_side: SideBySide | None = field(default=SideBySide())  # None: never
     fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
     largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
@@ -192,6 +194,8 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
 def _stacked(
     model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
 ) -> list[np.ndarray | None]:
+    if settings.engine is not None:
+        return [_by_engine(settings.engine, model, run, rtol, atol, settings) for run in runs]
     beside = settings.side_by_side
     if beside is not None and beside.pays(model.rhs, len(runs), rtol, max(run.rows for run in runs)):
         attempt = _Attempt(model, runs, max(beside.share * rtol, beside.finest), atol, settings)
@@ -207,6 +211,15 @@ def _stacked(
         if attempt.lsoda():
             return list(attempt.found)
     return [_alone(model, run, rtol, atol, settings) for run in runs]
+
+
+def _by_engine(
+    engine: CVODE, model: Model, run: Run, rtol: float, atol: np.ndarray | None, settings: Integration
+) -> np.ndarray | None:
+    attempt = _Attempt(model, [run], rtol / engine.margin, atol, settings)
+    if attempt.cvode(engine):
+        return attempt.found[0]
+    return None if attempt.exploded else _alone(model, run, rtol, atol, settings)
 
 
 def _alone(
@@ -285,6 +298,20 @@ class _Attempt:
             except _Failure:
                 return False
             if report["message"] != "Integration successful." or not np.isfinite(path).all():
+                return False
+            self._store(k, path, positions)
+        return True
+
+    def cvode(self, engine: CVODE) -> bool:
+        """True if a single run was integrated to its end by CVODE."""
+        for k, piece in enumerate(self.pieces):
+            grid, positions = self._samples(k)
+            tolerances = self.rtol, self._tolerance(piece)
+            try:
+                path = engine.solved(self._watched(piece), piece.jacobian, self.x.ravel(), grid, *tolerances)
+            except _Failure:
+                return False
+            if path is None:
                 return False
             self._store(k, path, positions)
         return True
