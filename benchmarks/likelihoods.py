@@ -2,6 +2,7 @@
 
     python benchmarks/likelihoods.py 55876d8 [--only 25] [--repeat 3]
     python benchmarks/likelihoods.py --gradients
+    python benchmarks/likelihoods.py --evaluations
     python benchmarks/likelihoods.py --import
 
 The first checks the old commit out into a temporary git worktree and computes `problem.nllh` with both versions, one
@@ -11,6 +12,7 @@ likelihoods, "error" the largest difference of a predicted value from SciPy's at
 value of its observable, for problems of at most 100 states.
 
 `--gradients`: predictions with their derivatives by all parameters, against a likelihood.
+`--evaluations`: right-hand sides and their derivatives at many points, operation by operation and grouped.
 `--import`: reading networks as SBML with PEtab tables, each in a process of its own (needs the extra `petab`).
 """
 
@@ -221,6 +223,32 @@ def _timed(task: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
+def evaluations() -> None:
+    """Print what an evaluation costs operation by operation, and with equal operations together."""
+    from picardfit.problem.named_values import unknowns_from
+
+    print("| problem | points | values, one by one us | grouped us | slopes, one by one us | grouped us |")
+    print("|" + "---|" * 6)
+    names = ("3 states, 40", "10 states, 40", "25 states, 8", "75 states, 6", "500 states, 4")
+    for name in (one for one in problems() if one.startswith(names)):
+        problem = problems()[name]()
+        unknowns = unknowns_from(problem, problem.nominal, None)
+        params, initial = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
+        rhs, params = problem.model.rhs, params[0, : len(problem.model.parameters), None]
+        points, seconds = 9 * len(initial), []
+        x = np.repeat(initial[:1].T, points, axis=1) + 0.1
+        for slopes in (False, True):
+            out = np.empty((len(rhs.state_entries[0]) if slopes else len(x), points))
+            for grouped in (False, True):
+                function = rhs.evaluation(slopes, grouped, params, points)
+                arguments = np.ones(points), x, np.ones((1, points)), out
+                function(*arguments)
+                many = lambda f=function, a=arguments: [f(*a) for _ in range(20)]  # noqa: E731
+                seconds.append(min(_timed(many) for _ in range(3)) / 20)
+        cells = " | ".join(f"{1e6 * one:.0f}" for one in seconds)
+        print(f"| {name.split(',')[0]} | {points} | {cells} |", flush=True)
+
+
 def imports() -> None:
     """Print what reading large PEtab problems costs: processor time and the peak of memory, with all imports."""
     from network_tables import write
@@ -266,6 +294,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="calls after the first; the least time counts")
     parser.add_argument("--only", default="", help="the problems whose name contains this")
     parser.add_argument("--gradients", action="store_true", help="predictions with derivatives instead")
+    parser.add_argument("--evaluations", action="store_true", help="evaluations of right-hand sides instead")
     parser.add_argument(
         "--import", action="store_true", dest="imports", help="reading PEtab problems instead"
     )
@@ -274,9 +303,14 @@ def main() -> None:
     if options.worker:
         worker()
         return
-    if options.gradients or options.imports:
-        (gradients if options.gradients else imports)()
-        return
+    for wanted, task in (
+        (options.gradients, gradients),
+        (options.evaluations, evaluations),
+        (options.imports, imports),
+    ):
+        if wanted:
+            task()
+            return
     if options.commit is None:
         parser.error("name the old commit")
     with both_versions(options.commit, __file__) as (old, new):
