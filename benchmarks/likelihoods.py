@@ -2,15 +2,17 @@
 
     python benchmarks/likelihoods.py 55876d8 [--only 25] [--repeat 3]
     python benchmarks/likelihoods.py --gradients
+    python benchmarks/likelihoods.py --evaluations
     python benchmarks/likelihoods.py --import
 
 The first checks the old commit out into a temporary git worktree and computes `problem.nllh` with both versions, one
 process each, turn by turn, on one core, in processor time (the least of `--repeat` calls, each at other parameters; the
 first call, which compiles, is shown apart). "difference" is the largest relative difference of the two versions'
-likelihoods, "error" the largest difference of a predicted value from one integrated at 1e-13, relative to the largest
+likelihoods, "error" the largest difference of a predicted value from SciPy's at 1e-13, relative to the largest
 value of its observable, for problems of at most 100 states.
 
 `--gradients`: predictions with their derivatives by all parameters, against a likelihood.
+`--evaluations`: right-hand sides and their derivatives at many points, operation by operation and grouped.
 `--import`: reading networks as SBML with PEtab tables, each in a process of its own (needs the extra `petab`).
 """
 
@@ -173,10 +175,12 @@ def worker() -> None:
 def error_of(problem: object) -> float:
     """The largest error of a predicted value, relative to the largest of its observable."""
     from picardfit.problem.named_values import unknowns_from
+    from picardfit.simulation.trajectories import SCIPY_ALONE
 
     unknowns = unknowns_from(problem, problem.nominal, None)
     params, initial = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
-    rows, exact = (problem.predicted_rows(params, initial, rtol) for rtol in (1e-10, 1e-13))
+    rows = problem.predicted_rows(params, initial)
+    exact = problem.predicted_rows(params, initial, 1e-13, SCIPY_ALONE)
     size = np.abs(exact).max(axis=0)
     return float((np.abs(rows - exact).max(axis=0) / np.where(size > 0, size, 1.0)).max())
 
@@ -217,6 +221,32 @@ def _timed(task: Callable[[], object]) -> float:
     began = time.process_time()
     task()
     return time.process_time() - began
+
+
+def evaluations() -> None:
+    """Print what an evaluation costs operation by operation, and with equal operations together."""
+    from picardfit.problem.named_values import unknowns_from
+
+    print("| problem | points | values, one by one us | grouped us | slopes, one by one us | grouped us |")
+    print("|" + "---|" * 6)
+    names = ("3 states, 40", "10 states, 40", "25 states, 8", "75 states, 6", "500 states, 4")
+    for name in (one for one in problems() if one.startswith(names)):
+        problem = problems()[name]()
+        unknowns = unknowns_from(problem, problem.nominal, None)
+        params, initial = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
+        rhs, params = problem.model.rhs, params[0, : len(problem.model.parameters), None]
+        points, seconds = 9 * len(initial), []
+        x = np.repeat(initial[:1].T, points, axis=1) + 0.1
+        for slopes in (False, True):
+            out = np.empty((len(rhs.state_entries[0]) if slopes else len(x), points))
+            for grouped in (False, True):
+                function = rhs.evaluation(slopes, grouped, params, points)
+                arguments = np.ones(points), x, np.ones((1, points)), out
+                function(*arguments)
+                many = lambda f=function, a=arguments: [f(*a) for _ in range(20)]  # noqa: E731
+                seconds.append(min(_timed(many) for _ in range(3)) / 20)
+        cells = " | ".join(f"{1e6 * one:.0f}" for one in seconds)
+        print(f"| {name.split(',')[0]} | {points} | {cells} |", flush=True)
 
 
 def imports() -> None:
@@ -264,6 +294,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="calls after the first; the least time counts")
     parser.add_argument("--only", default="", help="the problems whose name contains this")
     parser.add_argument("--gradients", action="store_true", help="predictions with derivatives instead")
+    parser.add_argument("--evaluations", action="store_true", help="evaluations of right-hand sides instead")
     parser.add_argument(
         "--import", action="store_true", dest="imports", help="reading PEtab problems instead"
     )
@@ -272,9 +303,14 @@ def main() -> None:
     if options.worker:
         worker()
         return
-    if options.gradients or options.imports:
-        (gradients if options.gradients else imports)()
-        return
+    for wanted, task in (
+        (options.gradients, gradients),
+        (options.evaluations, evaluations),
+        (options.imports, imports),
+    ):
+        if wanted:
+            task()
+            return
     if options.commit is None:
         parser.error("name the old commit")
     with both_versions(options.commit, __file__) as (old, new):

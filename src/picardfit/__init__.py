@@ -47,6 +47,7 @@ _HOMES = {  # module -> the public names that live in it
     "solvers.picard_gradient.sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
     "search.policy": ("SearchPolicy",),
     "search.rescue.settings": ("Rescue",),
+    "simulation.cvode": ("CVODE",),
     "simulation.simulate": ("Simulation", "simulate"),
     "solvers.picard_gradient.algorithms": (
         "ExtendedGradientContractMultiplier",

@@ -64,6 +64,7 @@ from picardfit.problem.problem import Problem as Problem
 from picardfit.problem.rest import Rest as Rest
 from picardfit.search.policy import SearchPolicy as SearchPolicy
 from picardfit.search.rescue.settings import Rescue as Rescue
+from picardfit.simulation.cvode import CVODE as CVODE
 from picardfit.simulation.simulate import Simulation as Simulation
 from picardfit.simulation.simulate import simulate as simulate
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton

@@ -16,6 +16,7 @@ from picardfit.evidence.event_sides import rows_on_sides
 from picardfit.evidence.fisher import Information, information
 from picardfit.evidence.formula_check import formula_error
 from picardfit.evidence.input_check import input_errors
+from picardfit.simulation.trajectories import SCIPY_ALONE
 from picardfit.solvers.loop import Solution
 
 TINY = np.finfo(float).tiny
@@ -93,7 +94,7 @@ def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Cert
     size = max(problem.objective.size(point.outputs, value), problem.objective.least, TINY)
     for rtol in settings.tolerances:
         if problem.timed is None:
-            outputs = problem.predicted_rows(point.params, initial, rtol)
+            outputs = problem.predicted_rows(point.params, initial, rtol, SCIPY_ALONE)
         else:
             outputs = rows_on_sides(solution, rtol)
         again = np.inf if outputs is None else system.value(solution.unknowns, outputs)

@@ -13,7 +13,7 @@ from picardfit.model.clock import Timed
 from picardfit.model.inputs import values_at
 from picardfit.problem.problem import Problem, Schedule
 from picardfit.simulation.event_location import EventRun, integrate
-from picardfit.simulation.trajectories import Run
+from picardfit.simulation.trajectories import SCIPY_ALONE, Run
 from picardfit.solvers.loop import Solution
 
 Sides = list[tuple[int, int, int]]  # experiment, sample, happening
@@ -23,7 +23,7 @@ def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
     """(samples, rows) by integration with event location; None where it fails or finds other events."""
     problem, unknowns = solution.system.problem, solution.unknowns
     params, (initial, _) = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)
-    rows = problem.predicted_rows(params, initial, rtol)
+    rows = problem.predicted_rows(params, initial, rtol, SCIPY_ALONE)
     sides = samples_beside_events(solution)
     if rows is None or sides is None or not sides:
         return rows

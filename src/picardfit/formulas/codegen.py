@@ -19,6 +19,7 @@ from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import TIME, Kept, Where, nested_where, symbol
 from picardfit.formulas.functions import BY_KIND, FUNCTIONS
+from picardfit.formulas.wide import Unsuited, Wide
 
 _CHAINS: dict[type, str] = {And: "logical_and({}, {})", Or: "logical_or({}, {})"}
 _NAMED = {one.array.__name__: one for one in FUNCTIONS.values() if one.array is not None}
@@ -66,6 +67,17 @@ def point_kernel(expressions: tuple[sympy.Expr, ...], groups: Groups) -> Kernel:
     return _compiled([], groups, [*lines, f" return [{', '.join(texts)}]"], _FLOATS)
 
 
+def wide(expressions: Sequence[sympy.Expr], groups: Groups) -> Wide | None:
+    """The expressions as few operations on many values, or None if they contain conditions."""
+    writer = _Writer(groups)
+    rows = [writer.operand(expr) for expr in expressions]
+    states, parameters, inputs = map(len, groups)
+    try:
+        return Wide(writer.code, rows, (states, parameters, inputs), _ARRAYS)
+    except Unsuited:
+        return None
+
+
 def _compiled(arrays: list[str], groups: Groups, body: list[str], namespace: dict[str, object]) -> Kernel:
     lines = [f"def kernel({', '.join(['t', 'x', 'p', 'u', *arrays])}):"]
     for letter, group in zip("xpu", groups, strict=True):
@@ -90,6 +102,11 @@ class _Writer:
         self._computed: dict[tuple[str, tuple[str, ...]], str] = {}  # (template, operands) -> operand
         self._rank = {name: 1 if name[0] == "p" else 2 for name in self._known.values()}
         self._code: list[tuple[str, str, tuple[str, ...]]] = []  # (target or "", template, operands)
+
+    @property
+    def code(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """The operations in order: (target, template, operands)."""
+        return self._code
 
     def store(self, array: str, position: tuple[int, ...], expr: sympy.Expr) -> None:
         index = ", ".join(map(str, position))

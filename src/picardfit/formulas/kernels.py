@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import final
@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from picardfit.errors import InputError, listing
 from picardfit.formulas.algebra import names, symbol
-from picardfit.formulas.codegen import Groups, Kernel, Table, kernel, point_kernel
+from picardfit.formulas.codegen import Groups, Kernel, Table, kernel, point_kernel, wide
 from picardfit.formulas.derivatives import Slopes, switch_of, switching_nodes
+from picardfit.formulas.wide import Wide
 
 Array = NDArray[np.float64]
+Evaluation = Callable[[Array, Array, Array, Array], None]
 Entries = dict[tuple[int, int], sympy.Expr]  # (row, column) -> expression
 
 
@@ -100,6 +102,35 @@ class BatchedMap:
         with np.errstate(all="ignore"):
             self._derivative_kernel(*arguments, np.moveaxis(wrt_x, 0, -1), np.moveaxis(wrt_p, 0, -1))
         return wrt_x, wrt_p
+
+    def evaluation(self, slopes: bool, grouped: bool, params: Array, points: int) -> Evaluation:
+        """A function (t, x, u, out) that writes the rows, or the derivatives at the `state_entries`, into out.
+
+        All arrays have components first and points last: out (rows, points); `params` (parameters, points), or
+        (parameters, 1) if all points have the same. `grouped`: equal operations go together, if there is no condition.
+        """
+        wide = None
+        if grouped:
+            wide = self._wide_slopes if slopes else self._wide_value
+        if wide is not None:
+            return wide.bind(params, points)
+        code = self._state_slope_kernel if slopes else self._value_kernel
+        params = np.broadcast_to(params, (len(params), points))
+        return lambda t, x, u, out: code(t, x, params, u, out.T)
+
+    @cached_property
+    def _wide_value(self) -> Wide | None:
+        """The rows as few operations on many values (wide.py); None if formulas contain conditions."""
+        return wide(self.expressions, self._groups)
+
+    @cached_property
+    def _wide_slopes(self) -> Wide | None:
+        """The derivatives by states at the `state_entries`, likewise."""
+        return wide(tuple(self.jacobian[0].values()), self._groups)
+
+    @cached_property
+    def _state_slope_kernel(self) -> Kernel:
+        return kernel((tuple(((k,), one) for k, one in enumerate(self.jacobian[0].values())),), self._groups)
 
     @cached_property
     def _value_kernel(self) -> Kernel:

@@ -64,6 +64,7 @@ from picardfit.problem.validation import (
     initial_of,
     named_experiments,
 )
+from picardfit.simulation.cvode import CVODE
 from picardfit.simulation.trajectories import Integration, Run, trajectories
 
 AFTER_LAST_DOSE = 1e-6  # of its span: how long an experiment goes on after a dose at its last sample
@@ -446,25 +447,36 @@ class Problem:
         """
         return value / len(self.samples.times) if self.scatter is None else value
 
-    def loss(self, parameters: Mapping[str, object], initial: Mapping[str, object] | None = None) -> float:
+    def loss(
+        self,
+        parameters: Mapping[str, object],
+        initial: Mapping[str, object] | None = None,
+        engine: CVODE | None = None,
+    ) -> float:
         """The paper's L_ls at given values, by independent integration; inf if there is no solution.
 
         `parameters`: {"a": 1.0}, a local one also {"a": {"pond 1": 1.0}}; `initial`: {"prey": 1.0} for all
-        experiments or {"pond 1": {"prey": 1.0}}. What the problem fixes may be left out.
+        experiments or {"pond 1": {"prey": 1.0}}. What the problem fixes may be left out. `engine`: pf.CVODE(), an
+        integrator of another package.
         """
         levels = () if self.scatter is None else tuple(self.scatter.parameters)
-        outputs = self._predicted(unknowns_from(self, parameters, initial, optional=levels))
+        outputs = self._predicted(unknowns_from(self, parameters, initial, optional=levels), engine)
         if outputs is None or not np.isfinite(g := outputs[:, : len(self.model.observables)]).all():
             return inf
         return self.least_squares.value(g) / len(self.samples.times)
 
-    def nllh(self, parameters: Mapping[str, object], initial: Mapping[str, object] | None = None) -> float:
+    def nllh(
+        self,
+        parameters: Mapping[str, object],
+        initial: Mapping[str, object] | None = None,
+        engine: CVODE | None = None,
+    ) -> float:
         """Negative log-likelihood of the data at given values, by independent integration; priors left out.
 
-        Values as for `loss`, estimated noise levels among the parameters. Without a noise model: normal noise with the
-        one variance for all measurements that makes it smallest.
+        Values and engine as for `loss`, estimated noise levels among the parameters. Without a noise model: normal
+        noise with the one variance for all measurements that makes it smallest.
         """
-        rows = self._predicted(unknowns_from(self, parameters, initial))
+        rows = self._predicted(unknowns_from(self, parameters, initial), engine)
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
 
@@ -493,10 +505,13 @@ class Problem:
         """
         return float(handed_on("marginal_objective")(self, parameters, covariance, marginal))
 
-    def _predicted(self, unknowns: np.ndarray) -> np.ndarray | None:
+    def _predicted(self, unknowns: np.ndarray, engine: CVODE | None = None) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""
         self.check_inputs()
-        return self.predicted_rows(self.layout.measured_values(unknowns), self.layout.initial(unknowns)[0])
+        if engine is not None:
+            engine.check()
+        params, initial = self.layout.measured_values(unknowns), self.layout.initial(unknowns)[0]
+        return self.predicted_rows(params, initial, integration=Integration(engine=engine))
 
     def predicted_rows(
         self,

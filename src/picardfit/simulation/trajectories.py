@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import Lock
 from typing import Any
@@ -24,8 +24,10 @@ from picardfit.model.doses import Jumps
 from picardfit.model.increments import differenced
 from picardfit.model.inputs import Input, Table, values_at
 from picardfit.model.model import Model
+from picardfit.simulation.cvode import CVODE
 from picardfit.simulation.event_location import integrate
 from picardfit.simulation.pieces import Piece, piece_of
+from picardfit.simulation.side_by_side import SideBySide, march
 
 _ONE_AT_A_TIME = Lock()  # older versions of LSODA share their state between threads
 
@@ -76,11 +78,16 @@ class Integration:
     smallest_stack: int = 20  # fewer runs are faster one by one (docs/decisions/023-likelihoods.md)
     stack_per_state: float = 1.0  # more runs that a stack needs for each state of the model
     most_states: int = 40  # of models whose runs are stacked: beyond, the band of a stack is too wide
+    engine: CVODE | None = None  # in place of the methods below, which follow where it fails
+    side_by_side: SideBySide | None = field(default=SideBySide())  # None: never
     fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
     largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
     budget: Budget = Budget()
     explosion: Explosion = Explosion()
     tolerance: Tolerance = Tolerance()
+
+
+SCIPY_ALONE = Integration(side_by_side=None)  # a second opinion on paths of collocation is no collocation
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +194,16 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
 def _stacked(
     model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
 ) -> list[np.ndarray | None]:
+    if settings.engine is not None:
+        return [_by_engine(settings.engine, model, run, rtol, atol, settings) for run in runs]
+    beside = settings.side_by_side
+    if beside is not None and beside.pays(model.rhs, len(runs), rtol, max(run.rows for run in runs)):
+        attempt = _Attempt(model, runs, max(beside.share * rtol, beside.finest), atol, settings)
+        solved = attempt.side_by_side(beside)
+        return [
+            _alone(model, run, rtol, atol, settings) if states is None else states
+            for run, states in zip(runs, solved, strict=True)
+        ]
     states = len(model.states)
     fewest = settings.smallest_stack + settings.stack_per_state * states
     if len(runs) >= fewest and states <= settings.most_states:
@@ -194,6 +211,15 @@ def _stacked(
         if attempt.lsoda():
             return list(attempt.found)
     return [_alone(model, run, rtol, atol, settings) for run in runs]
+
+
+def _by_engine(
+    engine: CVODE, model: Model, run: Run, rtol: float, atol: np.ndarray | None, settings: Integration
+) -> np.ndarray | None:
+    attempt = _Attempt(model, [run], rtol / engine.margin, atol, settings)
+    if attempt.cvode(engine):
+        return attempt.found[0]
+    return None if attempt.exploded else _alone(model, run, rtol, atol, settings)
 
 
 def _alone(
@@ -276,6 +302,33 @@ class _Attempt:
             self._store(k, path, positions)
         return True
 
+    def cvode(self, engine: CVODE) -> bool:
+        """True if a single run was integrated to its end by CVODE."""
+        for k, piece in enumerate(self.pieces):
+            grid, positions = self._samples(k)
+            tolerances = self.rtol, self._tolerance(piece)
+            try:
+                path = engine.solved(self._watched(piece), piece.jacobian, self.x.ravel(), grid, *tolerances)
+            except _Failure:
+                return False
+            if path is None:
+                return False
+            self._store(k, path, positions)
+        return True
+
+    def side_by_side(self, settings: SideBySide) -> list[np.ndarray | None]:
+        """The states of each run at its times, by steps of its own; None where they were given up."""
+        for k, piece in enumerate(self.pieces):
+            wanted = self._wanted(k)
+            atol = self._tolerance(piece).reshape(self.x.shape)
+            largest = self.settings.explosion.growth * np.maximum(np.nanmax(self.size), 1.0)
+            marched = march(piece, self.x, [tau for _, tau in wanted], self.rtol, atol, largest, settings)
+            for found, (rows, _), states in zip(self.found, wanted, marched.found, strict=True):
+                found[rows] = states
+            self._end(k, marched.ends)
+        arrived = np.isfinite(self.x).all(axis=1)
+        return [found if good else None for found, good in zip(self.found, arrived, strict=True)]
+
     def radau(self) -> bool:
         """True if a single very stiff run was integrated to its end, by an implicit Runge-Kutta method."""
         from scipy.integrate import Radau
@@ -303,21 +356,30 @@ class _Attempt:
             self._store(k, np.array(path), positions)
         return True
 
-    def _samples(self, k: int) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-        """The tau wanted in piece k, with its ends; for each run (rows of its times, their positions in that grid)."""
+    def _wanted(self, k: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each run: which of its times are in piece k, and their tau."""
         piece, wanted = self.pieces[k], []
         for r, (run, edges) in enumerate(zip(self.runs, self.edges[:, k : k + 2], strict=True)):
             rows = np.arange(*np.searchsorted(run.times, edges, side="right"))
             wanted.append((rows, (run.times[rows] - piece.start[r]) / piece.length[r, 0]))
+        return wanted
+
+    def _samples(self, k: int) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+        """The tau wanted in piece k, with its ends; for each run (rows of its times, their positions in that grid)."""
+        piece, wanted = self.pieces[k], self._wanted(k)
         grid = np.unique(np.concatenate([[0.0, piece.end], *(tau for _, tau in wanted)]))
         return grid, [(rows, np.searchsorted(grid, tau)) for rows, tau in wanted]
 
     def _store(self, k: int, path: np.ndarray, positions: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        """Keep the states that are wanted in piece k, and its last ones, after the jumps at its end."""
+        """Keep the states that are wanted in piece k."""
         path = path.reshape(len(path), *self.x.shape)  # (grid, runs, states)
         for r, (rows, position) in enumerate(positions):
             self.found[r][rows] = path[position, r]
-        self.x = path[-1]
+        self._end(k, path[-1])
+
+    def _end(self, k: int, x: np.ndarray) -> None:
+        """Go on from the states (runs, states) at the end of piece k, after the jumps there."""
+        self.x = x
         for r, jumps in self.jumping:
             end = self.edges[r, k + 1]
             self.x[r] = jumps.at(end, self.x[r])
