@@ -316,7 +316,6 @@ def test_events_at_known_times_set_constants(tmp_path):
     "one, code",
     [
         (("time > 1 || y > 2", "k", "1"), "event_trigger"),
-        (("y < 0.5", "k", "1", "false"), "event_begins_false"),
         (("time > 1", "nothing", "1"), "event_target"),
         (("time > 1", "w", "1"), "event_sets_rule"),
     ],

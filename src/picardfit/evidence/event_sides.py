@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.model.clock import Timed
-from picardfit.model.inputs import values_at
+from picardfit.model.inputs import constant_between_breaks, values_at
+from picardfit.problem.event_runs import event_run, timed_model
 from picardfit.problem.problem import Problem, Schedule
 from picardfit.simulation.event_location import EventRun, integrate
-from picardfit.simulation.trajectories import Run
 from picardfit.solvers.loop import Solution
 
 Sides = list[tuple[int, int, int]]  # experiment, sample, happening
@@ -61,17 +60,7 @@ def samples_beside_events(solution: Solution) -> Sides | None:
 
 
 def _run(problem: Problem, e: int, unknowns: np.ndarray, rtol: float) -> EventRun:
-    one, timed = problem.experiments[e], _timed(problem)
-    params = problem.layout.measured_values(unknowns)
-    begin = problem.with_modes(problem.layout.initial(unknowns)[0], params)[e]
-    own = params[e, : len(problem.model.parameters)]
-    jumps, breaks = problem.jumps_of_simulated(e), problem.input_breaks(e)
-    return integrate(timed.simulated, Run(one.t0, begin, own, one.signals, one.times, breaks, jumps), rtol)
-
-
-def _timed(problem: Problem) -> Timed:
-    assert problem.timed is not None
-    return problem.timed
+    return integrate(timed_model(problem).simulated, event_run(problem, e, unknowns), rtol)
 
 
 def _on_side(
@@ -87,17 +76,19 @@ def _on_side(
     """(states of the simulated model,) at a sample, without the event between it and the side that it shows."""
     from scipy.integrate import solve_ivp
 
-    model, one = _timed(problem).simulated, problem.experiments[e]
+    model, one = timed_model(problem).simulated, problem.experiments[e]
     number = sum(bool(entry.events) for entry in schedule[e][:happening])
     fired, x = run.happenings[number], run.before[number]
     params = problem.layout.model_values(unknowns)[e]
     inputs = one.inputs_at(model.inputs, np.array([fired.time]))[0]
+    varying = not all(constant_between_breaks(one.signals[name]) for name in model.inputs)
     if sample >= schedule[e][happening].before:  # it shows the states after the event, which happens later
         for event in fired.events:
             x = model.event_maps.resets[event].value(fired.time, x, params, inputs)
 
     def slope(t: float, y: np.ndarray) -> np.ndarray:
-        return np.asarray(model.rhs.value(t, y, params, inputs))
+        now = one.inputs_at(model.inputs, np.array([t]))[0] if varying else inputs
+        return np.asarray(model.rhs.value(t, y, params, now))
 
     found = solve_ivp(
         slope, (fired.time, float(one.times[sample])), x, "DOP853", rtol=max(rtol, 1e-12), atol=1e-12

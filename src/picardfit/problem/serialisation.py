@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TypeVar
 
 import numpy as np
@@ -41,6 +41,7 @@ from picardfit.problem.rest import Rest
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
+EVENT_FLAGS = ("begins_false", "may_stay")  # of events in files of other formats; their texts do not say it
 
 T = TypeVar("T")
 
@@ -113,7 +114,11 @@ def _model_record(model: Model) -> Record:
         if not isinstance(mapping, BatchedMap):
             raise InputError("problem.function_not_saved", part)
     added: Record = {"covariates": list(model.covariates), "infused": list(model.infused)}
-    added |= {"events": [one.text for one in model.events]} if not model.text else {}
+    if not model.text:
+        added |= {"events": [one.text for one in model.events]}
+        added |= {
+            flag: [k for k, one in enumerate(model.events) if getattr(one, flag)] for flag in EVENT_FLAGS
+        }
     record: Record = {
         "text": model.text,
         "states": list(model.states),
@@ -152,7 +157,13 @@ def _model_from(record: Record) -> Model:
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
-        events = [read_event(event_text(one), states, {})[0] for one in _texts(record, "events")]
+        flags = {flag: entries(record, flag, int) if flag in record else [] for flag in EVENT_FLAGS}
+        events = [
+            replace(
+                read_event(event_text(one), states, {})[0], **{flag: k in flags[flag] for flag in EVENT_FLAGS}
+            )
+            for k, one in enumerate(_texts(record, "events"))
+        ]
         model = Model.from_expressions(
             rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused, events=events
         )
@@ -383,7 +394,7 @@ def _fingerprint(problem: Problem) -> list[object]:
     x, p, u = (
         rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
     )
-    inputs = problem.inputs_at(samples.experiment, samples.times)
+    inputs = problem.inputs_at(samples.experiment, samples.times)[..., : len(model.inputs)]
     values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
     arrays = [
