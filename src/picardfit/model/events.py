@@ -27,9 +27,9 @@ class Event:
     trigger: sympy.Expr
     assignments: tuple[tuple[str, sympy.Expr], ...]  # state, its value after the event
     begins_false: bool = False  # whether it fires at the beginning if its condition holds there
-    may_stay: bool = (
-        False  # whether its condition may hold after it, as SBML allows: it does not fire again then
-    )
+    may_stay: bool = False  # whether its condition may hold after it, as in SBML: it does not fire again then
+    fleeting: bool = False  # whether it is dropped if another event at the same time ends its condition
+    early: bool = False  # whether its formulas see the states before other events at the same time
 
     @property
     def text(self) -> str:

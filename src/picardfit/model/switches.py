@@ -40,8 +40,8 @@ class Switched:
 def mode_events(name: str, trigger: sympy.Expr) -> tuple[Event, Event]:
     """The events that set a mode where its condition begins and where it ends."""
     return (
-        Event(f"{to_text(trigger)} > 0", trigger, ((name, sympy.S.One),)),
-        Event(f"{to_text(trigger)} < 0", -trigger, ((name, sympy.S.Zero),)),
+        Event(f"{to_text(trigger)} > 0", trigger, ((name, sympy.S.One),), fleeting=True),
+        Event(f"{to_text(trigger)} < 0", -trigger, ((name, sympy.S.Zero),), fleeting=True),
     )
 
 

@@ -41,7 +41,8 @@ from picardfit.problem.rest import Rest
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
-EVENT_FLAGS = ("begins_false", "may_stay")  # of events in files of other formats; their texts do not say it
+# of events that were read from other formats: their texts do not say it
+EVENT_FLAGS = ("begins_false", "may_stay", "fleeting", "early")
 
 T = TypeVar("T")
 

@@ -188,15 +188,17 @@ class _Work:
     def _cascade(self, fired: Sequence[int]) -> list[int]:
         """Reset the states for the events that fired and for those that become true by that; all of them."""
         done: list[int] = []
-        waiting = list(fired)
+        waiting = [(event, self.x) for event in fired]  # with the states at which it fired
         while waiting:
-            event = waiting.pop(0)
+            event, seen = waiting.pop(0)
+            if done and self.model.events[event].fleeting and not self._conditions()[event]:
+                self.holds[event] = False
+                continue
             if len(done) >= self.settings.chain * len(self.model.events):
                 raise _Stopped(Trouble("simulation.event_chain", event, self.time))
             done.append(event)
             self.holds[event] = True
-            inputs = self._inputs(self.time)
-            self.x = self.maps.resets[event].value(self.time, self.x, self.run.params, inputs)
+            self.x = self._after(event, seen)
             if not np.isfinite(self.x).all():
                 raise _Stopped(Trouble("simulation.event_not_finite", event, self.time))
             now = self._conditions()
@@ -205,9 +207,21 @@ class _Work:
                 raise _Stopped(Trouble("simulation.event_not_left", event, self.time))
             rising = now & ~self.holds
             self.holds = now
-            waiting += [int(k) for k in np.flatnonzero(rising) if k not in waiting]
+            asked = [k for k, _ in waiting]
+            waiting += [(int(k), self.x) for k in np.flatnonzero(rising) if k not in asked]
         self.size = np.maximum(self.size, np.abs(self.x))
         return done
+
+    def _after(self, event: int, seen: np.ndarray) -> np.ndarray:
+        """The states after an event that fired when they were `seen`."""
+        one, inputs = self.model.events[event], self._inputs(self.time)
+        start = seen if one.early else self.x
+        reset = self.maps.resets[event].value(self.time, start, self.run.params, inputs)
+        if not one.early:
+            return reset
+        after, changed = self.x.copy(), [self.model.states.index(name) for name, _ in one.assignments]
+        after[changed] = reset[changed]
+        return after
 
     def _along(self, curve: Callable[[np.ndarray], np.ndarray], times: np.ndarray) -> np.ndarray:
         """(times, events): the triggers along the interpolant of a step."""

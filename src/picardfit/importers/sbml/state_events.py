@@ -1,7 +1,7 @@
 """Events of an SBML file that wait for a state: they become events of the model.
 
-Triggers are one comparison each; delays are refused by name. Simultaneous events happen in order of priority, then of
-the file.
+Triggers are comparisons, joined by `and` and `or`; delays are refused by name. Simultaneous events happen in order of
+priority, then of the file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,23 @@ if TYPE_CHECKING:
     from picardfit.importers.sbml.events import Event, Reset
 
 
-def waits_for_state(events: Sequence[Event], moving: Collection[str]) -> bool:
-    """Whether one of the events depends on something that moves, so that its time is not known beforehand."""
-    return any(one.trigger is not None and identifiers(one.trigger) & set(moving) for one in events)
+def are_located(events: Sequence[Event], moving: Collection[str]) -> bool:
+    """Whether the events have to be found along the solution, because their times are not known beforehand.
+
+    One depends on something that moves, or on several comparisons; or events at one time see the values before it.
+    """
+    given = [one for one in events if one.trigger is not None]
+    return any(
+        identifiers(one.trigger) & set(moving) or one.trigger.isLogical() or _sees_others(one, given)
+        for one in given
+    )
+
+
+def _sees_others(event: Event, events: Sequence[Event]) -> bool:
+    """Whether an event uses what another one sets at the same time, but the value before that."""
+    used = set().union(*map(identifiers, event.values.values()))
+    same = (one for one in events if one is not event and one.when == event.when)
+    return event.early and any(used & set(one.values) for one in same)
 
 
 def of_reset(reset: Reset) -> ModelEvent:
@@ -47,5 +61,9 @@ def model_events(
         if trigger is None:
             raise one.owner.at(InputError("importers.event_trigger"))
         values = tuple(values_after(one).items())
-        found.append(ModelEvent(f"{to_text(trigger)} > 0", trigger, values, not one.begins_true, True))
+        found.append(
+            ModelEvent(
+                f"{to_text(trigger)} > 0", trigger, values, not one.begins_true, True, one.fleeting, one.early
+            )
+        )
     return tuple(found)

@@ -213,8 +213,22 @@ def _together(problem: Problem, e: int, found: Happenings, apart: float) -> tupl
             at = last.at if one.at is None else one.at
             one = Scheduled(last.knot if at is None else at, (*last.events, *one.events), at)
         every.append(one)
+    for one in every:
+        _check_order(problem, one.events)
     times = problem.experiments[e].times
     return tuple(replace(one, before=int(np.searchsorted(times, one.knot))) for one in every)
+
+
+def _check_order(problem: Problem, events: Sequence[int]) -> None:
+    """InputError for events at one time of which one sees what another sets, but the value before it.
+
+    Integration knows such events; the derivatives of a fit apply one after the other.
+    """
+    changed: set[str] = set()
+    for one in (timed_model(problem).simulated.events[k] for k in events):
+        if one.early and changed & set().union(*(names(e) for _, e in one.assignments)):
+            raise InputError("search.events_together", one.condition, names=sorted(changed))
+        changed |= {name for name, _ in one.assignments}
 
 
 def _table(
