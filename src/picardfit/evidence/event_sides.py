@@ -7,8 +7,12 @@ event are continued up to it, or those after the event backwards.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from picardfit.evidence.event_times import EventTime, event_times
+from picardfit.evidence.residual_variance import residual_variance
 from picardfit.model.inputs import constant_between_breaks, values_at
 from picardfit.problem.event_runs import event_run, timed_model
 from picardfit.problem.problem import Problem, Schedule
@@ -18,7 +22,17 @@ from picardfit.solvers.loop import Solution
 Sides = list[tuple[int, int, int]]  # experiment, sample, happening
 
 
-def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
+@dataclass(frozen=True)
+class Beside:
+    """How far from an event a sample may be that counts on the other side of it than a simulation has it."""
+
+    errors: float = (
+        4.0  # standard errors of the time of the event: beyond, the data contradict the simulation
+    )
+    rounding: float = 1e-6  # of the experiment
+
+
+def rows_on_sides(solution: Solution, rtol: float, limits: Beside = Beside()) -> np.ndarray | None:
     """(samples, rows) by integration with event location; None where it fails or finds other events."""
     problem, unknowns = solution.system.problem, solution.unknowns
     params, (initial, _) = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)
@@ -26,6 +40,8 @@ def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
     sides = samples_beside_events(solution)
     if rows is None or sides is None or not sides:
         return rows
+    if not _are_beside(solution, sides, limits):
+        return None
     rows = rows.copy()
     first = np.searchsorted(problem.samples.experiment, np.arange(len(problem.experiments)))
     runs = {e: _run(problem, e, unknowns, rtol) for e, _, _ in sides}
@@ -39,6 +55,24 @@ def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
         states = np.append(x, time)[None]
         rows[first[e] + sample] = problem.measurement.value(time, states, params[e], inputs)[0]
     return rows
+
+
+def _are_beside(solution: Solution, sides: Sides, limits: Beside) -> bool:
+    """Whether all samples are as close to their events as the times of these are known."""
+    problem, variance = solution.system.problem, residual_variance(solution)
+    if not np.isfinite(variance):
+        return True
+    every: dict[int, list[EventTime]] = {}
+    for one in event_times(solution, variance):
+        every.setdefault(one.experiment, []).append(one)
+    for e, sample, happening in sides:
+        own = solution.system.mesh.schedule[e]
+        event = every[e][sum(bool(one.events) for one in own[:happening])]
+        start, stop = problem.span(e)
+        limit = limits.errors * event.error + limits.rounding * (stop - start)
+        if abs(problem.experiments[e].times[sample] - event.time) > limit:
+            return False
+    return True
 
 
 def samples_beside_events(solution: Solution) -> Sides | None:

@@ -19,9 +19,9 @@ from picardfit.evidence.certificate import (
 )
 from picardfit.evidence.event_sides import samples_beside_events
 from picardfit.evidence.event_times import event_times
-from picardfit.evidence.goodness_of_fit import residual_variance
 from picardfit.evidence.input_check import input_errors
 from picardfit.evidence.optima import SameOptimum, SearchSummary
+from picardfit.evidence.residual_variance import residual_variance
 from picardfit.model.increments import increment_columns
 from picardfit.model.inputs import Signal, Table
 from picardfit.problem.experiment import LongGap

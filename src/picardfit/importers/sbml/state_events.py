@@ -27,10 +27,10 @@ def are_located(events: Sequence[Event], moving: Collection[str]) -> bool:
 
     One depends on something that moves, or on several comparisons; or events at one time see the values before it.
     """
-    given = [one for one in events if one.trigger is not None]
+    given = [(one, one.trigger) for one in events if one.trigger is not None]
     return any(
-        identifiers(one.trigger) & set(moving) or one.trigger.isLogical() or _sees_others(one, given)
-        for one in given
+        identifiers(trigger) & set(moving) or trigger.isLogical() or _sees_others(one, events)
+        for one, trigger in given
     )
 
 
