@@ -164,7 +164,10 @@ EVENTS = {
     "a lag": ("x' = -a*x\nwhen t > c: x = x + v", {}),
     "two at one time": ("x' = a\nwhen x > c: x = x - v; n = n + 1\nwhen x > c: n = 2*n + v\nn' = 0", {}),
     "a window": ("x' = a*cos(t)\nwhen x > 0.3 && t < 4: x = x - v\nwhen x < c - 2: x = x + v", {}),
-    "doses": ("x' = a - 0.2*x\nwhen x > c: x = x - v", {"doses": pf.Doses([0, 1.2, 3.1], [0.2, 0.9, 0.3], "x")}),
+    "doses": (
+        "x' = a - 0.2*x\nwhen x > c: x = x - v",
+        {"doses": pf.Doses([0, 1.2, 3.1], [0.2, 0.9, 0.3], "x")},
+    ),
     "an input": ("x' = a*u\nwhen x > c: x = x - v", {"inputs": {"u": "1 + 0.4*sin(t)"}}),
     "a rest": (
         "x' = a*u - x\nwhen x > c: x = x - v",
