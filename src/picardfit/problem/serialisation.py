@@ -26,7 +26,7 @@ from picardfit.model import noise_models, priors
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.derived import Derived
 from picardfit.model.doses import Doses, doses_from_spec
-from picardfit.model.events import read_event
+from picardfit.model.events import Event, read_event
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
@@ -158,19 +158,22 @@ def _model_from(record: Record) -> Model:
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
-        flags = {flag: entries(record, flag, int) if flag in record else [] for flag in EVENT_FLAGS}
-        events = [
-            replace(
-                read_event(event_text(one), states, {})[0], **{flag: k in flags[flag] for flag in EVENT_FLAGS}
-            )
-            for k, one in enumerate(_texts(record, "events"))
-        ]
+        events = [_event_from(record, k, one, states) for k, one in enumerate(_texts(record, "events"))]
         model = Model.from_expressions(
             rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused, events=events
         )
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
     return model
+
+
+def _event_from(record: Record, number: int, text: str, states: tuple[str, ...]) -> Event:
+    """An event from its text, with the flags that it has in the record."""
+    event, _ = read_event(event_text(text), states, {})
+    begins_false, may_stay, fleeting, early = (
+        flag in record and number in entries(record, flag, int) for flag in EVENT_FLAGS
+    )
+    return replace(event, begins_false=begins_false, may_stay=may_stay, fleeting=fleeting, early=early)
 
 
 def _texts(record: Record, key: str) -> list[str]:

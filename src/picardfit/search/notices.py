@@ -144,11 +144,11 @@ def event_notices(request: Request, solution: Solution | None) -> Iterator[Notic
         first = make_start(problem, request.given).schedule
     sides: dict[tuple[int, int], list[float]] = {}
     for e, sample, happening in beside:
-        event = found[e][happening].events[0]
-        sides.setdefault((e, event), []).append(float(problem.experiments[e].times[sample]))
-    for (e, event), times in sides.items():
+        key = e, found[e][happening].events[0]
+        sides.setdefault(key, []).append(float(problem.experiments[e].times[sample]))
+    for (e, number), times in sides.items():
         values = {"experiment": problem.names[e], "times": [f"{time:.6g}" for time in times]}
-        yield Notice("search.event_side", problem.timed.simulated.events[event].condition, values)
+        yield Notice("search.event_side", problem.timed.simulated.events[number].condition, values)
     for name, begun, ended in zip(problem.names, first, found, strict=True):
         before, after = ([one.events for one in own if one.events] for own in (begun, ended))
         if before != after:
