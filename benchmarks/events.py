@@ -6,8 +6,9 @@
 
 `izhikevich`: five parameters of a spiking neuron from a voltage trace with noise, from ten poor starts, drawn evenly
 from bounds of a factor of 2 to 5 to both sides of the truth. `tank`: a tank that thresholds switch, from ten poor
-starts, and the coverage of 95 % intervals. `lag`: a dose after an unknown lag time, coverage. `division`: a cell that
-grows and divides at a threshold; the number of divisions differs between data sets, coverage.
+starts, and the coverage of 95 % intervals. `lag`: a dose after an unknown lag time, coverage. `kink`: the same with a
+sample one standard error before the dose, where the likelihood has a kink; coverage of Fisher's intervals and of
+profiles. `division`: a cell that grows and divides at a threshold; the number of divisions differs, coverage.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ TANK_BOUNDS = {"q": (0.5, 8), "k": (0.08, 1.2), "high": (1.2, 9), "low": (0.25, 
 
 LAG = pf.Model("gut' = -ka*gut\nc' = ka*gut/v - ke*c\nwhen t > lag: gut = gut + 10", observables=["c"])
 LAG_TRUTH = {"ka": 1.2, "ke": 0.25, "v": 2.0, "lag": 1.5}  # between two samples: see docs/howto/events.md
+KINK_TRUTH = {**LAG_TRUTH, "lag": 1.3}  # a sample is at 1.272
 LAG_BOUNDS = {"ka": (0.4, 6), "ke": (0.05, 0.39), "v": (0.4, 10), "lag": (0.1, 5)}
 
 CELL = pf.Model("mass' = r*mass\nwhen mass > full: mass = birth", observables=["mass"])
@@ -64,10 +66,14 @@ def tank(seed: int) -> pf.Problem:
     return pf.Problem(TANK, data, TANK_BOUNDS, {"level": 2.0, "pump": 1.0}, noise=pf.Noise(0.05))
 
 
-def lag(seed: int) -> pf.Problem:
+def lag(seed: int, truth: dict[str, float] = LAG_TRUTH) -> pf.Problem:
     zero = {"gut": 0.0, "c": 0.0}
-    data = measured(LAG, LAG_TRUTH, zero, np.linspace(0.25, 12, 24), 0.05, seed)
+    data = measured(LAG, truth, zero, np.linspace(0.25, 12, 24), 0.05, seed)
     return pf.Problem(LAG, data, LAG_BOUNDS, zero, noise=pf.Noise(0.05))
+
+
+def kink(seed: int) -> pf.Problem:
+    return lag(seed, KINK_TRUTH)
 
 
 def division(seed: int) -> pf.Problem:
@@ -81,6 +87,7 @@ PARTS = {
     "izhikevich": (neuron, NEURON_TRUTH, False),
     "tank": (tank, TANK_TRUTH, True),
     "lag": (lag, LAG_TRUTH, True),
+    "kink": (kink, KINK_TRUTH, True),
     "division": (division, CELL_TRUTH, True),
 }
 
@@ -114,7 +121,8 @@ def starts(name: str, count: int) -> None:
 def coverage(name: str, count: int, every: int = 20) -> None:
     """How many 95 % intervals hold the truth, of fits by one search each; a line for every 20 data sets."""
     make, truth, _ = PARTS[name]
-    hits, events = dict.fromkeys(truth, 0), []
+    hits, events, told = dict.fromkeys(truth, 0), [], 0
+    profiled = dict.fromkeys(truth, 0)
     for seed in range(count):
         fit = pf.fit(make(seed), policy=pf.SearchPolicy(most=1), progress=False)
         if fit.success:
@@ -123,6 +131,11 @@ def coverage(name: str, count: int, every: int = 20) -> None:
             for parameter, value in truth.items():
                 low, high = intervals[parameter]
                 hits[parameter] += low <= value <= high
+            if name == "kink":
+                told += "search.event_at_sample" in [one.code for one in fit.warnings]
+                for parameter, value in truth.items():
+                    low, high = fit.profile(parameter).interval(0.95)
+                    profiled[parameter] += low <= value <= high
         else:
             print(f"  data set {seed}: {fit.status.name}", flush=True)
         if (seed + 1) % every == 0 or seed + 1 == count:
@@ -132,6 +145,9 @@ def coverage(name: str, count: int, every: int = 20) -> None:
                 f"coverage {100 * sum(hits.values()) / (len(events) * len(hits)):.1f} %, {shares}",
                 flush=True,
             )
+            if name == "kink":
+                shares = {one: f"{100 * n / max(len(events), 1):.1f} %" for one, n in profiled.items()}
+                print(f"  profiles: {shares}; {told} fits say that a sample is beside the event", flush=True)
 
 
 def main() -> None:

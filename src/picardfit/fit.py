@@ -32,6 +32,7 @@ from picardfit.evidence.optima import (
     unseen_share,
 )
 from picardfit.evidence.residual_tests import Diagnostics, diagnose, named_residuals
+from picardfit.evidence.residual_variance import residual_variance
 from picardfit.parallel.ordered_map import check_tools
 from picardfit.problem.named_values import (
     experiment_index,
@@ -289,7 +290,7 @@ class Fit:
         """
         if self.solution is None:
             return nan if self.problem.noise is None else 1.0
-        return goodness_of_fit.residual_variance(self.solution)
+        return residual_variance(self.solution)
 
     @property
     def yardstick(self) -> Yardstick:

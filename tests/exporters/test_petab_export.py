@@ -157,3 +157,35 @@ def test_a_fit_and_the_command(tmp_path):
     assert problem.nominal["k"] == pytest.approx(0.5, abs=0.02)
     answer = CliRunner().invoke(app, ["export", str(tmp_path), "--petab", "--format", "sbml"])
     assert answer.exit_code == 2
+
+
+EVENTS = {
+    "a threshold": ("x' = a\nwhen x > c: x = x - v", {}),
+    "a lag": ("x' = -a*x\nwhen t > c: x = x + v", {}),
+    "two at one time": ("x' = a\nwhen x > c: x = x - v; n = n + 1\nwhen x > c: n = 2*n + v\nn' = 0", {}),
+    "a window": ("x' = a*cos(t)\nwhen x > 0.3 && t < 4: x = x - v\nwhen x < c - 2: x = x + v", {}),
+    "doses": (
+        "x' = a - 0.2*x\nwhen x > c: x = x - v",
+        {"doses": pf.Doses([0, 1.2, 3.1], [0.2, 0.9, 0.3], "x")},
+    ),
+    "an input": ("x' = a*u\nwhen x > c: x = x - v", {"inputs": {"u": "1 + 0.4*sin(t)"}}),
+    "a rest": (
+        "x' = a*u - x\nwhen x > c: x = x - v",
+        {"inputs": {"u": 2.5}, "rest": pf.Rest({"u": 0.4}, {"x": 3.0})},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS)
+def test_events_are_read_back_with_the_same_likelihood(case, tmp_path):
+    text, more = EVENTS[case]
+    model = pf.Model(text, inputs=list(more.get("inputs", ())))
+    data = pf.Experiment(TIMES + 0.013, {"x": np.sin(TIMES)}, **more)
+    initial = {} if "rest" in more else {"x": 0.1} | ({"n": 0.0} if "n" in model.states else {})
+    bounds = {"a": (0.1, 3), "c": (0.5, 3), "v": (0.1, 2)}
+    problem = pf.Problem(model, data, bounds, initial, noise=pf.Noise(0.2))
+    values = {"a": 1.1, "c": 1.37, "v": 0.9}
+    path = problem.to_petab(tmp_path / "out", values)
+    again = petab.read(path)
+    assert again.nllh(again.nominal) == pytest.approx(problem.nllh(values), rel=1e-8)
+    assert linted(path) == []

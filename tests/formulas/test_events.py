@@ -1,9 +1,11 @@
 """Events as text."""
 
+import numpy as np
 import pytest
 
 from picardfit.errors import InputError
 from picardfit.formulas.events import event_text, split_events, trigger_of
+from picardfit.formulas.kernels import BatchedMap
 
 
 def test_an_event_is_taken_out_of_the_text_and_lines_keep_their_numbers():
@@ -31,8 +33,17 @@ def test_the_trigger_rises_when_the_condition_becomes_true(condition, trigger):
     assert str(trigger_of(condition, {})) == trigger
 
 
-@pytest.mark.parametrize("condition", ["x", "x > 3 and y > 2", "x == 3", "1 > 0"])
-def test_a_condition_is_one_comparison(condition):
+def test_several_comparisons_have_one_trigger():
+    both, either = (trigger_of(f"x > 3 {word} y < 2", {}) for word in ("and", "or"))
+    points = np.array([[2.0, 1.0], [4.0, 1.0], [4.0, 5.0], [0.0, 9.0]])
+    nothing = np.zeros(0)
+    found = BatchedMap([both, either], ("x", "y")).value(0.0, points, nothing, nothing) > 0
+    assert found[:, 0].tolist() == [x > 3 and y < 2 for x, y in points]
+    assert found[:, 1].tolist() == [x > 3 or y < 2 for x, y in points]
+
+
+@pytest.mark.parametrize("condition", ["x", "x > 3 and y == 2", "x == 3", "1 > 0"])
+def test_a_condition_can_become_true(condition):
     with pytest.raises(InputError) as caught:
         trigger_of(condition, {})
     assert caught.value.code == "formulas.event_condition"

@@ -174,3 +174,87 @@ def test_what_later_periods_set_is_estimated(simulate):
     fit = pf.fit(problem, start={"k1": 0.3, "k2": 2.0, "dose": 6.0})
     assert fit.success
     assert fit.parameters == pytest.approx({"k1": 0.8, "k2": 0.6, "dose": 2.0}, rel=1e-5)
+
+
+EVENTFUL = """<?xml version="1.0" encoding="UTF-8"?>
+<sbml xmlns="http://www.sbml.org/sbml/level3/version2/core" level="3" version="2"><model id="m">
+<listOfParameters>
+<parameter id="A" value="1" constant="false"/><parameter id="B" value="0" constant="false"/>
+<parameter id="k1" value="1" constant="true"/><parameter id="beta" value="1" constant="false"/>
+</listOfParameters>
+<listOfRules>
+<rateRule variable="A"><math xmlns="http://www.w3.org/1998/Math/MathML"><apply><times/><ci>k1</ci><ci>beta</ci></apply>
+</math></rateRule>
+</listOfRules>
+<listOfEvents><event id="full" useValuesFromTriggerTime="false">
+<trigger initialValue="INITIAL" persistent="true"><math xmlns="http://www.w3.org/1998/Math/MathML">
+<apply><geq/><ci>A</ci><cn>3</cn></apply></math></trigger>
+<listOfEventAssignments>
+<eventAssignment variable="A"><math xmlns="http://www.w3.org/1998/Math/MathML"><cn>1</cn></math></eventAssignment>
+<eventAssignment variable="B"><math xmlns="http://www.w3.org/1998/Math/MathML"><apply><plus/><ci>B</ci><cn>1</cn></apply>
+</math></eventAssignment>
+</listOfEventAssignments></event></listOfEvents></model></sbml>
+"""
+
+
+@pytest.fixture
+def eventful(simulate, monkeypatch):
+    """`simulate` with a model in which A grows and falls back to 1 at 3, and B counts how often."""
+
+    def run(*given, initial="true", **more):
+        model = EVENTFUL.replace("INITIAL", initial)
+        monkeypatch.setattr(shutil, "copy", lambda _, folder: (folder / "model.xml").write_text(model))
+        return simulate(*given, **more)
+
+    return run
+
+
+def test_an_event_waits_for_a_state_that_a_period_sets(eventful):
+    experiments = ["e 0 -", "e 2 more", "e 4 fast"]
+    conditions = ["more A A+1.5", "fast beta 2"]
+    found = eventful(experiments, conditions, {"e": [1.0, 2.0, 3.0, 5.0]})
+    k = K1
+    assert both(found, "e", 1.0) == pytest.approx([1 + k, 0])
+    # 1 + 2 k + 1.5 = 4.1 at t = 2: the event fires at once
+    assert both(found, "e", 2.0) == pytest.approx([1.0, 1])
+    assert both(found, "e", 3.0) == pytest.approx([1 + k, 1])
+    # 1 + 2 k = 2.6 at t = 4, and 3 a quarter later
+    assert both(found, "e", 5.0) == pytest.approx([1 + 2 * k * (1 - 0.4 / (2 * k)), 2])
+
+
+def test_a_condition_that_holds_at_the_beginning(eventful):
+    experiments, conditions = ["e 0 high", "f 5 high"], ["high A 4", "high beta -1"]
+    times = {"e": [1.0], "f": [6.0]}
+    found = eventful(experiments, conditions, times)
+    assert both(found, "e", 1.0) == pytest.approx([4 - K1, 0])
+    found = eventful(experiments, conditions, times, initial="false")
+    assert both(found, "e", 1.0) == pytest.approx([1 - K1, 1])
+    assert both(found, "f", 6.0) == pytest.approx([1 - K1, 1])
+
+
+def test_a_fit_of_a_problem_with_events_is_saved(eventful, tmp_path):
+    experiments, conditions = ["e 0 -", "e 2 more"], ["more A A+dose"]
+    times = np.linspace(0.25, 8, 32).tolist()
+    parameter = [
+        "parameterId lowerBound upperBound nominalValue estimate",
+        "k1 0.3 2 0.8 true",
+        "dose 0.1 5 0.2 true",
+    ]
+    found = eventful(experiments, conditions, {"e": times}, parameter=parameter)
+    rows = [f"obs_a e {t} {found['e', 'obs_a', t] + 0.01 * (-1) ** n!r}" for n, t in enumerate(times)]
+    head = "observableId experimentId time measurement"
+    observable = ["observableId observableFormula noiseFormula", "obs_a A 0.1"]
+    problem = eventful(
+        experiments,
+        conditions,
+        {"e": times},
+        measurement=[head, *rows],
+        parameter=parameter,
+        observable=observable,
+    )["problem"]
+    fit = pf.fit(problem, progress=False)
+    assert fit.success
+    assert fit.parameters == pytest.approx({"k1": 0.8, "dose": 0.2}, abs=0.02)
+    fit.save(tmp_path / "fit.json")
+    again = pf.load(tmp_path / "fit.json")
+    assert again.problem.model.events == problem.model.events

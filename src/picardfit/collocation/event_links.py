@@ -12,16 +12,16 @@ start of a segment moves them by -dX/dt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from picardfit.collocation.mesh import Flags, Indices
+from picardfit.collocation.mesh import Flags, Indices, Mesh
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.model.events import EventMaps
-from picardfit.problem.problem import Scheduled
+from picardfit.problem.problem import Schedule, Scheduled
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,34 @@ class EventLinks:
         with np.errstate(all="ignore"):
             wanted = np.where(rate > 0, -value / rate, np.where(value > 0, -np.inf, 0.0))
         return np.clip(wanted, -self.settings.backward * lengths, self.settings.forward * lengths)
+
+
+def event_clocks(mesh: Mesh, schedule: Schedule, states: Array) -> list[list[float]]:
+    """When what is scheduled happens in each experiment, by the clock; `states`: those at the starts of segments."""
+    links, owner, _ = of_knots(schedule, mesh.inner_ranges, mesh.knots)
+    found: list[list[float]] = [[] for _ in mesh.knots]
+    for e, link in zip(owner, links, strict=True):
+        found[e].append(float(states[mesh.linked[link] + 1, -1]))
+    return found
+
+
+def as_clocked(
+    mesh: Mesh, states: Array, times: Sequence[Array], kept: Collection[tuple[int, int]]
+) -> Schedule:
+    """The schedule with every sample on the side of each event on which the clock has it, but those of `kept`.
+
+    `times`: of the samples of each experiment; `kept`: experiment and number of what is scheduled.
+    """
+    clocks = event_clocks(mesh, mesh.schedule, states)
+    return tuple(
+        tuple(
+            one
+            if (e, k) in kept or not one.events
+            else replace(one, before=int(np.searchsorted(times[e], now)))
+            for k, (one, now) in enumerate(zip(own, clocks[e], strict=True))
+        )
+        for e, own in enumerate(mesh.schedule)
+    )
 
 
 def of_knots(

@@ -48,7 +48,8 @@ def _with_events(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
     one, begin = problem.experiments[e], problem.layout.initial(solution.unknowns)[0][e, :count]
     wanted, back = np.unique(times, return_inverse=True)
     own, breaks = problem.layout.model_values(solution.unknowns)[e], problem.model.breaks(one.signals)
-    run = Run(one.t0, begin, own, one.signals, wanted, breaks, problem.own_jumps(e))
+    jumps = problem.own_jumps(e)
+    run = Run(one.t0, begin, own, one.signals, wanted, breaks, jumps, begun=one.rest is not None)
     found = trajectories(problem.model, [run])[0]
     return np.full((len(times), count), np.nan) if found is None else found[back]
 

@@ -7,19 +7,33 @@ event are continued up to it, or those after the event backwards.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from picardfit.model.clock import Timed
-from picardfit.model.inputs import values_at
+from picardfit.evidence.event_times import EventTime, event_times
+from picardfit.evidence.residual_variance import residual_variance
+from picardfit.model.inputs import constant_between_breaks, values_at
+from picardfit.problem.event_runs import event_run, timed_model
 from picardfit.problem.problem import Problem, Schedule
 from picardfit.simulation.event_location import EventRun, integrate
-from picardfit.simulation.trajectories import SCIPY_ALONE, Run
+from picardfit.simulation.trajectories import SCIPY_ALONE
 from picardfit.solvers.loop import Solution
 
 Sides = list[tuple[int, int, int]]  # experiment, sample, happening
 
 
-def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
+@dataclass(frozen=True)
+class Beside:
+    """How far from an event a sample may be that counts on the other side of it than a simulation has it."""
+
+    errors: float = (
+        4.0  # standard errors of the time of the event: beyond, the data contradict the simulation
+    )
+    rounding: float = 1e-6  # of the experiment
+
+
+def rows_on_sides(solution: Solution, rtol: float, limits: Beside = Beside()) -> np.ndarray | None:
     """(samples, rows) by integration with event location; None where it fails or finds other events."""
     problem, unknowns = solution.system.problem, solution.unknowns
     params, (initial, _) = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)
@@ -27,6 +41,8 @@ def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
     sides = samples_beside_events(solution)
     if rows is None or sides is None or not sides:
         return rows
+    if not _are_beside(solution, sides, limits):
+        return None
     rows = rows.copy()
     first = np.searchsorted(problem.samples.experiment, np.arange(len(problem.experiments)))
     runs = {e: _run(problem, e, unknowns, rtol) for e, _, _ in sides}
@@ -40,6 +56,24 @@ def rows_on_sides(solution: Solution, rtol: float) -> np.ndarray | None:
         states = np.append(x, time)[None]
         rows[first[e] + sample] = problem.measurement.value(time, states, params[e], inputs)[0]
     return rows
+
+
+def _are_beside(solution: Solution, sides: Sides, limits: Beside) -> bool:
+    """Whether all samples are as close to their events as the times of these are known."""
+    problem, variance = solution.system.problem, residual_variance(solution)
+    if not np.isfinite(variance):
+        return True
+    every: dict[int, list[EventTime]] = {}
+    for one in event_times(solution, variance):
+        every.setdefault(one.experiment, []).append(one)
+    for e, sample, happening in sides:
+        own = solution.system.mesh.schedule[e]
+        event = every[e][sum(bool(one.events) for one in own[:happening])]
+        start, stop = problem.span(e)
+        limit = limits.errors * event.error + limits.rounding * (stop - start)
+        if abs(problem.experiments[e].times[sample] - event.time) > limit:
+            return False
+    return True
 
 
 def samples_beside_events(solution: Solution) -> Sides | None:
@@ -61,17 +95,7 @@ def samples_beside_events(solution: Solution) -> Sides | None:
 
 
 def _run(problem: Problem, e: int, unknowns: np.ndarray, rtol: float) -> EventRun:
-    one, timed = problem.experiments[e], _timed(problem)
-    params = problem.layout.measured_values(unknowns)
-    begin = problem.with_modes(problem.layout.initial(unknowns)[0], params)[e]
-    own = params[e, : len(problem.model.parameters)]
-    jumps, breaks = problem.jumps_of_simulated(e), problem.input_breaks(e)
-    return integrate(timed.simulated, Run(one.t0, begin, own, one.signals, one.times, breaks, jumps), rtol)
-
-
-def _timed(problem: Problem) -> Timed:
-    assert problem.timed is not None
-    return problem.timed
+    return integrate(timed_model(problem).simulated, event_run(problem, e, unknowns), rtol)
 
 
 def _on_side(
@@ -87,17 +111,19 @@ def _on_side(
     """(states of the simulated model,) at a sample, without the event between it and the side that it shows."""
     from scipy.integrate import solve_ivp
 
-    model, one = _timed(problem).simulated, problem.experiments[e]
+    model, one = timed_model(problem).simulated, problem.experiments[e]
     number = sum(bool(entry.events) for entry in schedule[e][:happening])
     fired, x = run.happenings[number], run.before[number]
     params = problem.layout.model_values(unknowns)[e]
     inputs = one.inputs_at(model.inputs, np.array([fired.time]))[0]
+    varying = not all(constant_between_breaks(one.signals[name]) for name in model.inputs)
     if sample >= schedule[e][happening].before:  # it shows the states after the event, which happens later
         for event in fired.events:
             x = model.event_maps.resets[event].value(fired.time, x, params, inputs)
 
     def slope(t: float, y: np.ndarray) -> np.ndarray:
-        return np.asarray(model.rhs.value(t, y, params, inputs))
+        now = one.inputs_at(model.inputs, np.array([t]))[0] if varying else inputs
+        return np.asarray(model.rhs.value(t, y, params, now))
 
     found = solve_ivp(
         slope, (fired.time, float(one.times[sample])), x, "DOP853", rtol=max(rtol, 1e-12), atol=1e-12

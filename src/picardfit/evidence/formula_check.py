@@ -66,13 +66,19 @@ def _points(solution: Solution, count: int) -> list[tuple[Point, np.ndarray]]:
         node = (
             min(node, nodes - 2) if problem.timed is not None and nodes > 1 else node
         )  # not where a mode changes
+        clock = mesh.node_times if problem.timed is None else solution.path[..., -1]
+        inputs = system.field.inputs[segment, node, : len(model.inputs)]
+        if (
+            len(inputs) < system.field.inputs.shape[-1]
+        ):  # varying ones, known where the node was before its knot moved
+            now, one = clock[segment, node : node + 1], problem.experiments[mesh.experiment[segment]]
+            inputs = one.inputs_at(model.inputs, now)[0]
         values = dict(zip(names, point.params[mesh.experiment[segment]].tolist(), strict=False))
-        values |= dict(zip(model.inputs, system.field.inputs[segment, node].tolist(), strict=True))
+        values |= dict(zip(model.inputs, inputs.tolist(), strict=True))
         values |= dict(zip(model.states, solution.path[segment, node].tolist(), strict=False))
         rates = values if model.text else {}
         infused = np.array([rates.get(f"{INFUSION}{state}", 0.0) for state in model.states])
         slopes = point.slopes[segment, node, : len(infused)] - infused
-        clock = mesh.node_times if problem.timed is None else solution.path[..., -1]
         found.append(({**values, "t": float(clock[segment, node])}, slopes))
     return found
 

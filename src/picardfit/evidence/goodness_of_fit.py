@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.evidence.certificate import path_rows, path_value
+from picardfit.evidence.certificate import path_rows
 from picardfit.evidence.correlations import (
     Correlogram,
     autocorrelation,
@@ -25,6 +25,7 @@ from picardfit.evidence.residual_tests import (
     has_fixed_degrees,
     named_residuals,
 )
+from picardfit.evidence.residual_variance import spare_measurements
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
 
@@ -89,11 +90,6 @@ def estimated_numbers(problem: Problem) -> int:
     return problem.layout.count() + (problem.noise is None)
 
 
-def spare_measurements(problem: Problem) -> int:
-    """Measurements minus unknowns."""
-    return problem.measurements - problem.layout.count()
-
-
 def reduced_chi_square(solution: Solution) -> float | None:
     """Sum of squared standardised residuals over measurements minus unknowns.
 
@@ -104,18 +100,6 @@ def reduced_chi_square(solution: Solution) -> float | None:
     if spare <= 0 or problem.noise is None:
         return None
     return float(np.nansum(problem.objective.residuals(path_rows(solution)) ** 2)) / spare
-
-
-def residual_variance(solution: Solution) -> float:
-    """Variance of one measurement in units of the assumed one: 1 with a noise model.
-
-    Else the sum of squares over measurements minus unknowns, NaN when none are left.
-    """
-    problem = solution.system.problem
-    if problem.noise is not None:
-        return 1.0
-    spare = spare_measurements(problem)
-    return 2 * path_value(solution) / spare if spare > 0 else float("nan")
 
 
 def diagnostics(solution: Solution, found: Information | None) -> Diagnostics:

@@ -390,4 +390,4 @@ class _Writer:
         assert isinstance(rhs, BatchedMap)
         rates = {self.there[n]: e for n, e in zip(self.model_.states, rhs.expressions, strict=True)}
         parameters = [self.there[name] for name in self.layout.names if name in self.model_.parameters]
-        return model_text(rates, parameters, list(self.plans.values()), self.there)
+        return model_text(rates, parameters, list(self.plans.values()), self.there, self.model_.events)

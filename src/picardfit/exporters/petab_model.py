@@ -14,6 +14,7 @@ from picardfit.exporters.sbml import KEYWORDS, libsbml_module, sbml_words
 from picardfit.formulas.algebra import TIME, add, multiply, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.translation import translate
+from picardfit.model.events import Event
 from picardfit.model.inputs import Formula, Input, Signal, Table
 
 SPELLING = Spelling(frozenset((*KEYWORDS.split(), "inf", "nan", "arccot", "pow", "sign")), ignores_case=True)
@@ -55,6 +56,7 @@ def model_text(
     parameters: Sequence[str],
     plans: Sequence[InputPlan],
     there: Mapping[str, str],
+    events: Sequence[Event] = (),
 ) -> str:
     """The SBML text of a model whose names become `there`; conditions give states and inputs their values."""
     made = _Model(there)
@@ -65,6 +67,8 @@ def model_text(
     for name, rate in rates.items():
         made.declare(name, constant=False)
         made.rule(made.model.createRateRule(), name, rate)
+    for number, event in enumerate(events):
+        made.event(event, f"event_{number + 1}", len(events) - number)
     return str(made.sb.writeSBMLToString(made.document))
 
 
@@ -90,7 +94,25 @@ class _Model:
 
     def rule(self, made: Any, name: str, formula: sympy.Expr) -> None:
         made.setVariable(name)
-        made.setMath(translate(formula, self.known, self.words).deepCopy())
+        made.setMath(self._math(formula))
+
+    def event(self, event: Event, name: str, priority: int) -> None:
+        """An event; those at one time happen in the order of their priorities, as here in that of the model."""
+        made = self.model.createEvent()
+        made.setId(name)
+        made.setUseValuesFromTriggerTime(event.early)
+        trigger = made.createTrigger()
+        trigger.setInitialValue(not event.begins_false)
+        trigger.setPersistent(not event.fleeting)
+        trigger.setMath(self._math(sympy.Gt(event.trigger, 0)))
+        made.createPriority().setMath(self._math(sympy.Integer(priority)))
+        for state, value in event.assignments:
+            assignment = made.createEventAssignment()
+            assignment.setVariable(self.known[symbol(state)].getName())
+            assignment.setMath(self._math(value))
+
+    def _math(self, formula: sympy.Basic) -> Any:
+        return translate(formula, self.known, self.words).deepCopy()
 
     def add_input(self, plan: InputPlan) -> None:
         for one in (plan.value, plan.slope, *plan.choosers.values()):

@@ -1,7 +1,7 @@
 """Events as text: `when voltage > 30: voltage = -65; w = w + d`.
 
-An event fires when its condition becomes true. The condition is one comparison, `a > b` or `a < b`; it is read as the
-trigger g = a - b (or b - a), which rises through zero when the event fires.
+An event fires when its condition becomes true. A comparison `a > b` or `a < b` is read as the trigger g = a - b (or
+b - a), which rises through zero when the event fires; `&&` and `||` take the smallest and the largest of triggers.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import Where
+from picardfit.formulas.algebra import Maximum, Minimum, Where
 from picardfit.formulas.grammar import parse, shortened
 
 _WHEN = re.compile(r"[ \t]*when\b[ \t]*(.*)", re.DOTALL)
@@ -88,11 +89,18 @@ def trigger_of(condition: str, definitions: Mapping[str, sympy.Expr]) -> sympy.E
 
 
 def trigger_of_expression(expression: sympy.Basic) -> sympy.Expr | None:
-    """The trigger of a comparison, given as such or as the number 1 or 0; None if it is none."""
+    """The trigger of comparisons, given as such or as the number 1 or 0; None if there is none, as for `==`.
+
+    Several that have to hold at once have the smallest of their triggers, of several alternatives the largest counts.
+    """
     if expression.func is Where and expression.args[1:] == (sympy.S.One, sympy.S.Zero):
         expression = expression.args[0]
     if isinstance(expression, _RISING):
         return expression.lhs - expression.rhs
     if isinstance(expression, _FALLING):
         return expression.rhs - expression.lhs
+    if isinstance(expression, sympy.And | sympy.Or):
+        parts = [trigger_of_expression(one) for one in expression.args]
+        if None not in parts:
+            return reduce(Minimum if isinstance(expression, sympy.And) else Maximum, parts)
     return None

@@ -6,16 +6,19 @@ have grown by equal amounts. It ends where z reaches its limit.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
 from picardfit.collocation.bounded_qp import LineStep
+from picardfit.collocation.event_links import as_clocked
 from picardfit.errors import InputError
 from picardfit.model.scales import Scales
+from picardfit.problem.problem import Schedule
 from picardfit.problem.quantity import quantity as named_quantity
-from picardfit.solvers.refit import Expansion, Refit, model_step, refined, refit
+from picardfit.solvers.refit import Expansion, Refit, model_step, on_sides, refined, refit
 
 TINY = np.finfo(float).tiny
 
@@ -43,6 +46,7 @@ class ProfileSettings:
     inside: float = (
         1e-7  # fraction of the way to a corner of the box to stop short, as no unknown can move there
     )
+    sides: int = 4  # refits of a point after which samples have passed an event
 
 
 DEFAULT = ProfileSettings()
@@ -132,6 +136,7 @@ class Continuation:
         if model is None:
             raise InputError("inference.profile_of_singular_formula", self.quantity.label, value=c)
         self.estimate = self._point(settled, c, model)
+        self.kept = _not_as_clocked(settled)
 
     @property
     def scale(self) -> Scales:
@@ -226,7 +231,29 @@ class Continuation:
             if found is None:
                 return None
             self.linearisations += found.steps
-        return self._point(found, target, found.last)
+        found = self._on_sides(found, target)
+        return None if found is None else self._point(found, target, found.last)
+
+    def _on_sides(self, found: Refit, target: float) -> Refit | None:
+        """The point with every sample on the side of the events on which it has come to be.
+
+        A refit keeps samples on their sides, so that its objective is smooth. Along a profile an event passes samples,
+        and the likelihood has kinks there. Samples that the estimate itself has on the other side stay there.
+        """
+        for _ in range(self.settings.sides):
+            schedule = _as_clocked(found, self.kept)
+            if schedule == found.expansion.system.mesh.schedule:
+                break
+            here = on_sides(replace(found.expansion, point=found.point), schedule)
+            again = None
+            if here is not None:
+                again = refit(here, self.origin.unit, self.quantity, target, self.settings.settled)
+            self.refits += 1
+            if again is None:
+                return None
+            found = again
+            self.linearisations += found.steps
+        return found
 
     def _close(self, points: list[ProfilePoint], outside: ProfilePoint) -> tuple[list[ProfilePoint], End]:
         """The end point between the last point and one beyond the threshold.
@@ -288,6 +315,24 @@ class Continuation:
             unknowns=found.point.unknowns,
             expansion=found.expansion,
         )
+
+
+def _as_clocked(found: Refit, kept: Collection[tuple[int, int]]) -> Schedule:
+    """The schedule of a refit with samples on the sides on which its clock has them."""
+    system = found.expansion.system
+    times = [one.times for one in system.problem.experiments]
+    return as_clocked(system.mesh, found.point.states, times, kept) if system.mesh.schedule else ()
+
+
+def _not_as_clocked(found: Refit) -> set[tuple[int, int]]:
+    """Experiment and number of the events that have samples on the other side than the clock."""
+    mine, clocked = found.expansion.system.mesh.schedule, _as_clocked(found, ())
+    pairs = (
+        (e, k, *both)
+        for e, own in enumerate(mine)
+        for k, both in enumerate(zip(own, clocked[e], strict=True))
+    )
+    return {(e, k) for e, k, one, other in pairs if one != other}
 
 
 def cross(c: np.ndarray, rise: np.ndarray, slope: np.ndarray, limit: float) -> float:

@@ -10,6 +10,10 @@ import numpy as np
 from picardfit.formulas.tracing import NumericMap
 
 INFUSION = "infusion_into_"  # an infused state has an input of this name, followed by its own
+SLOPE = "slope of "  # an input that varies has an input of this name besides in models with a clock
+INPUT_TIME = (
+    "time of the inputs"  # when inputs and slopes have these values; no user can write names with blanks
+)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 A condition on time such as `t < t_switch` becomes a hidden state, its mode, which is 1 while the condition holds and 0
 otherwise; two events change it. Then time itself becomes a hidden state, the clock, with clock' = 1: segments of a path
 may begin at any time, and the end of a segment is where a trigger is zero.
+
+Inputs that vary are known at the nodes of a mesh, whose knots move: with the time t0 of a node's inputs, u(t) is
+written u(t0) + u'(t0) (clock - t0). Where the search ends the clock is at t0, so value and derivative are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,8 +24,10 @@ from picardfit.formulas.derivatives import switch_of, switching_nodes
 from picardfit.formulas.events import trigger_of_expression
 from picardfit.formulas.grammar import to_text
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.model.added_inputs import INPUT_TIME, SLOPE
 from picardfit.model.events import Event
 from picardfit.model.model import Model
+from picardfit.model.switches import MODE, mode_events
 
 CLOCK = "clock of the path"  # contains blanks, so no user can write it
 
@@ -61,8 +66,8 @@ def moves(model: Model, free: Container[str]) -> bool:
     )
 
 
-def timed(model: Model) -> Timed:
-    """The model with modes and a clock."""
+def timed(model: Model, varying: Sequence[str] = ()) -> Timed:
+    """The model with modes and a clock; `varying`: inputs that change between their breakpoints."""
     if not (isinstance(model.rhs, BatchedMap) and isinstance(model.output, BatchedMap)):
         raise InputError("model.events_of_function", key=("events",))
     if model.increments:
@@ -71,7 +76,7 @@ def timed(model: Model) -> Timed:
     replaced: dict[sympy.Basic, sympy.Basic] = {}
     modes: dict[str, sympy.Expr] = {}
     for node in nodes:
-        name = f"mode of {to_text(node)}"
+        name = f"{MODE}{to_text(node)}"
         on = sympy.Gt(symbol(name), sympy.Rational(1, 2))
         condition, new = _as_mode(node, on)
         if condition is not None:
@@ -80,20 +85,24 @@ def timed(model: Model) -> Timed:
     outputs = {
         n: e.xreplace(replaced) for n, e in zip(model.observables, model.output.expressions, strict=True)
     }
-    events = [*model.events, *(one for name, trigger in modes.items() for one in _switching(name, trigger))]
+    events = [*model.events, *(one for name, trigger in modes.items() for one in mode_events(name, trigger))]
     hidden = dict.fromkeys(modes, sympy.S.Zero)
     simulated = _made(model, rates, outputs, hidden, events)
-    clock = {TIME: symbol(CLOCK)}
+    clock: dict[sympy.Basic, sympy.Basic] = {TIME: symbol(CLOCK)}
+    for name in varying:
+        since = symbol(CLOCK) - symbol(INPUT_TIME)
+        clock[symbol(name)] = symbol(name) + symbol(SLOPE + name) * since
     on_clock = [
-        Event(
-            one.condition,
-            one.trigger.xreplace(clock),
-            tuple((n, e.xreplace(clock)) for n, e in one.assignments),
+        replace(
+            one,
+            trigger=one.trigger.xreplace(clock),
+            assignments=tuple((n, e.xreplace(clock)) for n, e in one.assignments),
         )
         for one in events
     ]
     rates = {name: rate.xreplace(clock) for name, rate in rates.items()}
-    fitted = _made(model, rates, outputs, {**hidden, CLOCK: sympy.S.One}, on_clock)
+    more = (*(SLOPE + name for name in varying), INPUT_TIME) if varying else ()
+    fitted = _made(model, rates, outputs, {**hidden, CLOCK: sympy.S.One}, on_clock, more)
     return Timed(simulated, fitted, tuple(modes.values()))
 
 
@@ -103,24 +112,18 @@ def _made(
     outputs: dict[str, sympy.Expr],
     hidden: dict[str, sympy.Expr],
     events: list[Event],
+    more: tuple[str, ...] = (),
 ) -> Model:
     return Model.from_expressions(
         rates,
         outputs,
         model.parameters,
         model.inputs,
+        further=more,
         covariates=model.covariates,
         infused=model.infused,
         hidden=hidden,
         events=events,
-    )
-
-
-def _switching(name: str, trigger: sympy.Expr) -> tuple[Event, Event]:
-    """The events that set a mode where its condition begins and where it ends."""
-    return (
-        Event(f"{to_text(trigger)} > 0", trigger, ((name, sympy.S.One),)),
-        Event(f"{to_text(trigger)} < 0", -trigger, ((name, sympy.S.Zero),)),
     )
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from picardfit.checks import as_mapping, is_number
 from picardfit.errors import InputError
-from picardfit.model.added_inputs import INFUSION
-from picardfit.model.inputs import Constant, Input, Table
+from picardfit.model.added_inputs import INFUSION, INPUT_TIME, SLOPE
+from picardfit.model.inputs import Clock, Constant, Input, Slope, Table
 from picardfit.model.number_arrays import number_array, read_only
 
 
@@ -168,9 +168,16 @@ def doses_from_spec(spec: Any) -> Doses:
 
 
 class Signals(dict[str, Input]):
-    """Inputs by name; the infusion into a state that an experiment does not infuse is zero."""
+    """Inputs by name; the infusion into a state that an experiment does not infuse is zero.
 
-    def __missing__(self, name: str) -> Input:
+    Models with a clock also ask for slopes of inputs and for the time of their values (model/clock.py).
+    """
+
+    def __missing__(self, name: str) -> Input | Slope | Clock:
+        if name == INPUT_TIME:
+            return Clock()
+        if name.startswith(SLOPE):
+            return Slope(self[name.removeprefix(SLOPE)])
         if not name.startswith(INFUSION):
             raise KeyError(name)
         return Constant(0.0)
@@ -228,6 +235,12 @@ class Jumps:
     def of_first(self, states: int) -> Jumps:
         """The jumps of the first states alone."""
         return Jumps(self.times, self.keep[:, :states], self.add[:, :states])
+
+    def with_more(self, states: int) -> Jumps:
+        """The jumps beside further states, which they leave as they are."""
+        rows = len(self.times)
+        keep, add = np.ones((rows, states)), np.zeros((rows, states))
+        return Jumps(self.times, np.hstack([self.keep, keep]), np.hstack([self.add, add]))
 
     def at(self, time: float, x: np.ndarray) -> np.ndarray:
         """The states (..., states) after the jump at exactly this time, if there is one."""

@@ -26,6 +26,10 @@ class Event:
     condition: str  # as it was written
     trigger: sympy.Expr
     assignments: tuple[tuple[str, sympy.Expr], ...]  # state, its value after the event
+    begins_false: bool = False  # whether it fires at the beginning if its condition holds there
+    may_stay: bool = False  # whether its condition may hold after it, as in SBML: it does not fire again then
+    fleeting: bool = False  # whether it is dropped if another event at the same time ends its condition
+    early: bool = False  # whether its formulas see the states before other events at the same time
 
     @property
     def text(self) -> str:
@@ -38,7 +42,7 @@ class Event:
         return set().union(names(self.trigger), *(names(one) for _, one in self.assignments))
 
     def leaves_by_itself(self) -> bool:
-        """Whether the event assigns none of the states in its own condition."""
+        """Whether the event assigns none of the states in its own condition, so that it need not end that."""
         return not names(self.trigger) & {name for name, _ in self.assignments}
 
 

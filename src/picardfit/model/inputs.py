@@ -18,8 +18,8 @@ import sympy
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, closest, concerning
-from picardfit.formulas.algebra import names
-from picardfit.formulas.derivatives import breakpoints, frequencies, is_step_function
+from picardfit.formulas.algebra import TIME, names
+from picardfit.formulas.derivatives import Slopes, breakpoints, frequencies, is_step_function
 from picardfit.formulas.grammar import parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.kinks import kinks
@@ -221,6 +221,41 @@ class Signal:
 Input = Constant | Formula | Table | Signal
 
 
+@dataclass(frozen=True)
+class Slope:
+    """The derivative of an input by time, one-sided at its breakpoints; of a function by differences."""
+
+    of: Input
+    step: float = (
+        6e-6  # of differences, relative to the time or, near 0, to 1: the cube root of the rounding error
+    )
+
+    def at(self, t: np.ndarray) -> np.ndarray:
+        t, source = np.asarray(t, dtype=float), self.of
+        if isinstance(source, Formula):
+            nothing = np.empty(0)
+            found: np.ndarray = _compiled_slope(source.text).value(t, nothing, nothing, nothing)[..., 0]
+            return found
+        if isinstance(source, Table) and source.kind == "linear":
+            times, first = np.unique(source.times, return_index=True)
+            last = np.append(first[1:], len(source.times)) - 1
+            slopes = (source.values[first[1:]] - source.values[last[:-1]]) / np.diff(times)
+            row = np.searchsorted(times, t, side="right")
+            return np.concatenate([[0.0], slopes, [0.0]])[row]
+        if constant_between_breaks(source):
+            return np.zeros(t.shape)
+        step = self.step * np.maximum(np.abs(t), 1.0)
+        return np.asarray((source.at(t + step) - source.at(t - step)) / (2 * step))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time as an input: that for which the other inputs were evaluated."""
+
+    def at(self, t: np.ndarray) -> np.ndarray:
+        return np.array(t, dtype=float)
+
+
 def constant_between_breaks(source: Input) -> bool:
     """Whether an input changes at its breakpoints only."""
     match source:
@@ -251,7 +286,9 @@ def as_input(name: str, spec: object) -> Input:
     raise InputError("model.not_an_input", name, key=("inputs", name), value=spec)
 
 
-def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarray) -> np.ndarray:
+def values_at(
+    inputs: Mapping[str, Input | Slope | Clock], names: Sequence[str], times: np.ndarray
+) -> np.ndarray:
     """The inputs of these names side by side: (*times.shape, names)."""
     values = np.empty((*np.shape(times), len(names)))
     for column, name in enumerate(names):
@@ -358,6 +395,11 @@ def input_from_spec(spec: Mapping[str, Any]) -> Input:
         case {"kind": "callable", "name": name}:
             raise InputError("model.saved_function", str(name))
     raise InputError("model.saved_input", value=dict(spec))
+
+
+@lru_cache(maxsize=256)
+def _compiled_slope(text: str) -> BatchedMap:
+    return BatchedMap([Slopes().slope(parse(text), TIME)])
 
 
 @lru_cache(maxsize=256)

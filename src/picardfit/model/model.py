@@ -155,14 +155,15 @@ class Model:
         infused: Sequence[str] = (),
         hidden: Mapping[str, sympy.Expr] | None = None,
         events: Sequence[Event] = (),
+        further: Sequence[str] = (),
     ) -> Model:
         """The model with these right-hand sides by state and these outputs by name, for importers.
 
         The right-hand sides of `infused` states hold the rate of infusions already. `hidden`: right-hand sides of
-        further states, whose names no user can write.
+        further states, and `further` inputs have names that no user can write.
         """
         states, parameters, inputs = _checked_groups(tuple(rates), parameters, inputs)
-        groups = ((*states, *(hidden or {})), parameters, inputs)
+        groups = ((*states, *(hidden or {})), parameters, (*inputs, *further))
         rows = {**rates, **(hidden or {})}
         rhs, output = (BatchedMap(tuple(one.values()), *groups) for one in (rows, observables))
         model = object.__new__(cls)

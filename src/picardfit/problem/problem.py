@@ -20,7 +20,7 @@ from picardfit.model.clock import Timed, moves, timed
 from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
-from picardfit.model.inputs import check_oscillations, values_at
+from picardfit.model.inputs import check_oscillations, constant_between_breaks, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -207,7 +207,13 @@ class Problem:
     def timed(self) -> Timed | None:
         """The model with modes and clock, if something happens at times that unknowns decide."""
         free = {name for name, one in self.parameters.items() if one.fixed is None}
-        return timed(self.model) if moves(self.model, free) else None
+        return timed(self.model, self._varying_inputs) if moves(self.model, free) else None
+
+    @property
+    def _varying_inputs(self) -> list[str]:
+        """Inputs of the equations that change between their breakpoints in some experiment."""
+        every = [one.signals for one in self.experiments]
+        return [n for n in self.model.inputs if not all(constant_between_breaks(one[n]) for one in every)]
 
     @cached_property
     def clock_unit(self) -> float:
@@ -223,7 +229,8 @@ class Problem:
             return dict.fromkeys(model.states[own:], 0.0)
         one = self.experiments[experiment]
         params = np.array([_typical(self.parameters[name]) for name in model.parameters])
-        modes = self.timed.modes(one.t0, params, one.inputs_at(model.inputs, np.array([one.t0]))[0])
+        inputs = one.inputs_at(self.timed.simulated.inputs, np.array([one.t0]))[0]
+        modes = self.timed.modes(one.t0, params, inputs)
         return dict(zip(model.states[own:], (*modes.tolist(), one.t0), strict=True))
 
     @cached_property
@@ -323,6 +330,9 @@ class Problem:
         for one, initial in zip(self.experiments, self.initial_by_experiment, strict=True):
             begin = [reset_value(s, initial.get(s, 0.0)) or 0.0 for s in states]
             every = jumps_of(states, one.doses, one.resets, np.array(begin))
+            if every is not None and self.timed is not None:  # modes and the clock go on
+                every.keep[:, len(self.model.states) :] = 1.0
+                every.add[:, len(self.model.states) :] = 0.0
             found.append(None if every is None else every.after(one.t0))
         return tuple(found)
 
@@ -330,13 +340,6 @@ class Problem:
         """The jumps of the model's own states."""
         jumps = self.jumps[experiment]
         return None if jumps is None else jumps.of_first(len(self.model.states))
-
-    def jumps_of_simulated(self, experiment: int) -> Jumps | None:
-        """The jumps of the states of the simulated model, which has modes but no clock."""
-        jumps = self.jumps[experiment]
-        return (
-            None if jumps is None or self.timed is None else jumps.of_first(len(self.timed.simulated.states))
-        )
 
     def signal_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where the right-hand side may jump or kink."""
@@ -418,11 +421,12 @@ class Problem:
 
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
-        values = np.empty((*times.shape, len(self.model.inputs)))
-        if not self.model.inputs:
+        names = self.solved_model.inputs
+        values = np.empty((*times.shape, len(names)))
+        if not names:
             return values
         for e, mine in runs(experiment):
-            values[mine] = self.experiments[e].inputs_at(self.model.inputs, times[mine])
+            values[mine] = self.experiments[e].inputs_at(names, times[mine])
         return values
 
     def check_inputs(self) -> None:
@@ -540,6 +544,7 @@ class Problem:
                 self.breaks(e),
                 self.jumps[e] if self.timed is None else self.own_jumps(e),
                 sizes=self.state_sizes[e, : len(model.states)],
+                begun=one.rest is not None,
             )
             for e, one in enumerate(self.experiments)
         ]
@@ -560,16 +565,6 @@ class Problem:
             return None
         observables[wrong] = 0.0  # nobody looks at them, but sums over all cells would not be finite
         return outputs
-
-    def with_modes(self, initial: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-        """(experiments, states of the simulated model) with the modes that these parameters imply at t0."""
-        assert self.timed is not None
-        model, own = self.timed.simulated, len(self.model.states)
-        begin = np.array(initial[:, : len(model.states)])
-        for e, one in enumerate(self.experiments):
-            inputs = one.inputs_at(model.inputs, np.array([one.t0]))[0]
-            begin[e, own:] = self.timed.modes(one.t0, parameters[e, : len(model.parameters)], inputs)
-        return begin
 
     def simulate_data(
         self,

@@ -26,7 +26,7 @@ from picardfit.model import noise_models, priors
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.derived import Derived
 from picardfit.model.doses import Doses, doses_from_spec
-from picardfit.model.events import read_event
+from picardfit.model.events import Event, read_event
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
@@ -41,6 +41,8 @@ from picardfit.problem.rest import Rest
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
+# of events that were read from other formats: their texts do not say it
+EVENT_FLAGS = ("begins_false", "may_stay", "fleeting", "early")
 
 T = TypeVar("T")
 
@@ -114,7 +116,11 @@ def _model_record(smoothed: Model) -> Record:
         if not isinstance(mapping, BatchedMap):
             raise InputError("problem.function_not_saved", part)
     added: Record = {"covariates": list(model.covariates), "infused": list(model.infused)}
-    added |= {"events": [one.text for one in model.events]} if not model.text else {}
+    if not model.text:
+        added |= {"events": [one.text for one in model.events]}
+        added |= {
+            flag: [k for k, one in enumerate(model.events) if getattr(one, flag)] for flag in EVENT_FLAGS
+        }
     record: Record = {
         "text": model.text,
         "states": list(model.states),
@@ -155,7 +161,7 @@ def _model_from(record: Record) -> Model:
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
-        events = [read_event(event_text(one), states, {})[0] for one in _texts(record, "events")]
+        events = [_event_from(record, k, one, states) for k, one in enumerate(_texts(record, "events"))]
         model = Model.from_expressions(
             rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused, events=events
         )
@@ -163,6 +169,15 @@ def _model_from(record: Record) -> Model:
         raise InputError("problem.saved_names")
     widths = get_optional(record, "smoothing", dict) or {}
     return model.smoothed({str(formula): number(width, "smoothing") for formula, width in widths.items()})
+
+
+def _event_from(record: Record, number: int, text: str, states: tuple[str, ...]) -> Event:
+    """An event from its text, with the flags that it has in the record."""
+    event, _ = read_event(event_text(text), states, {})
+    begins_false, may_stay, fleeting, early = (
+        flag in record and number in entries(record, flag, int) for flag in EVENT_FLAGS
+    )
+    return replace(event, begins_false=begins_false, may_stay=may_stay, fleeting=fleeting, early=early)
 
 
 def _texts(record: Record, key: str) -> list[str]:
@@ -388,7 +403,7 @@ def _fingerprint(problem: Problem) -> list[object]:
     x, p, u = (
         rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
     )
-    inputs = problem.inputs_at(samples.experiment, samples.times)
+    inputs = problem.inputs_at(samples.experiment, samples.times)[..., : len(model.inputs)]
     values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
     arrays = [

@@ -18,6 +18,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.doses import jumps_of
+from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
 from picardfit.model.scales import LOGIT, Scales
@@ -25,6 +26,7 @@ from picardfit.problem.dose_checks import covariates_of
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.rest import Rest
 from picardfit.simulation.periodic_states import Regimen, periodic_state
+from picardfit.simulation.rest_with_events import rest_with_events
 from picardfit.simulation.steady_states import Steady, steady_state
 
 if TYPE_CHECKING:
@@ -56,12 +58,16 @@ class SteadyStarts:
     formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
     kept: np.ndarray  # (experiments, states) bool: states that begin the experiment at their steady values
     regimens: tuple[Regimen | None, ...]  # of each experiment: doses that repeat until it begins
+    eventful: Model | None = None  # the model, if it has events
     earlier: SteadyStarts | None = None  # steady states from which these are reached
 
     def reached(self, e: int, start: np.ndarray, params: np.ndarray) -> Steady | None:
         """The steady state, constant or periodic, that experiment e begins with."""
         arguments = self.rhs, self.times[e], start, params, self.inputs[e]
         regimen = self.regimens[e]
+        if self.eventful is not None:
+            begun = self.earlier is not None and bool(self.earlier.kept[e].any())
+            return rest_with_events(self.eventful, *arguments[1:], begun)
         return steady_state(*arguments) if regimen is None else periodic_state(*arguments, regimen)
 
 
@@ -292,13 +298,15 @@ class UnknownsLayout:
         columns = len(self.initial_states) + np.flatnonzero(own)
         for e in np.flatnonzero(before.kept.any(axis=1)):
             kept = before.kept[e]
-            steady = before.reached(int(e), start[e], params[e])
+            states = len(kept)  # those of the model; hidden ones come after them
+            steady = before.reached(int(e), start[e, :states], params[e])
+            chosen = np.flatnonzero(kept)
             if steady is None:
-                values[e, kept], derivative[e, kept] = np.nan, np.nan
+                values[e, chosen], derivative[e, chosen] = np.nan, np.nan
                 continue
-            slope = steady.by_start @ by_unknowns[e]
+            slope = steady.by_start @ by_unknowns[e, :states]
             slope[:, columns] += steady.by_params[:, every[own]] * slopes[e, columns]
-            values[e, kept], derivative[e, kept] = steady.states[kept], slope[kept]
+            values[e, chosen], derivative[e, chosen] = steady.states[kept], slope[kept]
 
     def label(self, experiment: int, column: int) -> str:
         """Name of one unknown: `a`, `a[pond 1]` for a local parameter, `prey(0)[pond 1]` for an initial state."""
@@ -447,6 +455,7 @@ def _steady_starts(
         kept=np.array(kept),
         regimens=tuple(map(_regimen, rests)),
         earlier=earlier,
+        eventful=model if model.events else None,
     )
 
 

@@ -115,6 +115,8 @@ def _check_unit(model: Model, one: Experiment) -> None:
 
 
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
+    if model.events and rest.every is not None:
+        raise InputError("problem.regimen_with_events", one.name, key=("rest",))
     for name in rest.initial:
         _check_state(model, name, f"initial of the steady state before `{one.name}`")
     if rest.after is not None:

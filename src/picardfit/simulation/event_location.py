@@ -2,19 +2,21 @@
 
 SciPy's integrators step from one event, break or dose to the next (DOP853, or Radau where that takes too many steps).
 After each step the triggers are evaluated along the step's interpolant; where one rises through zero, its root is the
-time of the event. An event whose condition holds at t0 waits until it has become false and true again.
+time of the event. An event whose condition holds at t0 waits until it has become false and true again, unless it counts
+as false before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from picardfit.model.inputs import constant_between_breaks, values_at
 from picardfit.model.model import Model
+from picardfit.model.switches import switched
 
 if TYPE_CHECKING:
     from picardfit.simulation.trajectories import Run
@@ -80,13 +82,38 @@ def integrate(
     model: Model, run: Run, rtol: float = 1e-10, settings: EventLocation = EventLocation()
 ) -> EventRun:
     """The states of a run at its times, after the events at them, with every event that happened."""
+    with np.errstate(all="ignore"):
+        sides = switched(model)
+        if sides is None:
+            return _integrated(model, run, rtol, settings)
+        inputs = values_at(run.inputs, model.inputs, np.array([run.t0]))[0]
+        modes = sides.begin(run.t0, run.initial, run.params, inputs)
+        jumps = None if run.jumps is None else run.jumps.with_more(len(modes))
+        more = replace(run, initial=np.append(run.initial, modes), jumps=jumps)
+        return _without_modes(_integrated(sides.model, more, rtol, settings), model)
+
+
+def _integrated(model: Model, run: Run, rtol: float, settings: EventLocation) -> EventRun:
     work = _Work(model, run, max(rtol / settings.margin, settings.finest), settings)
     try:
-        with np.errstate(all="ignore"):
-            work.go()
+        work.go()
     except _Stopped as stopped:
         return EventRun(None, tuple(work.happened), stopped.args[0], work.time)
     return EventRun(work.found, tuple(work.happened), None, work.time, tuple(work.before))
+
+
+def _without_modes(found: EventRun, model: Model) -> EventRun:
+    """What was found for a switched model, in the states and events of the model itself."""
+    states, events, trouble = len(model.states), len(model.events), found.trouble
+    own = [tuple(k for k in one.events if k < events) for one in found.happenings]
+    kept = [k for k, fired in enumerate(own) if fired]
+    return replace(
+        found,
+        trouble=None if trouble is None or trouble.event >= events else trouble,
+        states=None if found.states is None else found.states[:, :states],
+        happenings=tuple(Happening(found.happenings[k].time, own[k]) for k in kept),
+        before=tuple(found.before[k][:states] for k in kept if found.before),
+    )
 
 
 class _Work:
@@ -106,11 +133,16 @@ class _Work:
         value = self.triggers(self.time, self.x)
         self.trigger_size = np.abs(value)
         self.holds = value > 0  # (events,) bool
+        self.at_start = [
+            k for k, one in enumerate(model.events) if one.begins_false and value[k] > 0 and not run.begun
+        ]
 
     def go(self) -> None:
         if len(self.run.times) == 0:
             return
         self.found[self.run.times <= self.time] = self.x
+        if self.at_start:
+            self._fire(self.at_start)
         for stop in self.edges[1:]:
             first = self.time
             while self.time < stop:
@@ -156,25 +188,40 @@ class _Work:
     def _cascade(self, fired: Sequence[int]) -> list[int]:
         """Reset the states for the events that fired and for those that become true by that; all of them."""
         done: list[int] = []
-        waiting = list(fired)
+        waiting = [(event, self.x) for event in fired]  # with the states at which it fired
         while waiting:
-            event = waiting.pop(0)
+            event, seen = waiting.pop(0)
+            if done and self.model.events[event].fleeting and not self._conditions()[event]:
+                self.holds[event] = False
+                continue
             if len(done) >= self.settings.chain * len(self.model.events):
                 raise _Stopped(Trouble("simulation.event_chain", event, self.time))
             done.append(event)
             self.holds[event] = True
-            inputs = self._inputs(self.time)
-            self.x = self.maps.resets[event].value(self.time, self.x, self.run.params, inputs)
+            self.x = self._after(event, seen)
             if not np.isfinite(self.x).all():
                 raise _Stopped(Trouble("simulation.event_not_finite", event, self.time))
             now = self._conditions()
-            if now[event] and not self.model.events[event].leaves_by_itself():
+            one = self.model.events[event]
+            if now[event] and not (one.may_stay or one.leaves_by_itself()):
                 raise _Stopped(Trouble("simulation.event_not_left", event, self.time))
             rising = now & ~self.holds
             self.holds = now
-            waiting += [int(k) for k in np.flatnonzero(rising) if k not in waiting]
+            asked = [k for k, _ in waiting]
+            waiting += [(int(k), self.x) for k in np.flatnonzero(rising) if k not in asked]
         self.size = np.maximum(self.size, np.abs(self.x))
         return done
+
+    def _after(self, event: int, seen: np.ndarray) -> np.ndarray:
+        """The states after an event that fired when they were `seen`."""
+        one, inputs = self.model.events[event], self._inputs(self.time)
+        start = seen if one.early else self.x
+        reset = self.maps.resets[event].value(self.time, start, self.run.params, inputs)
+        if not one.early:
+            return reset
+        after, changed = self.x.copy(), [self.model.states.index(name) for name, _ in one.assignments]
+        after[changed] = reset[changed]
+        return after
 
     def _along(self, curve: Callable[[np.ndarray], np.ndarray], times: np.ndarray) -> np.ndarray:
         """(times, events): the triggers along the interpolant of a step."""

@@ -106,6 +106,7 @@ class Run:
     sizes: np.ndarray | None = (
         None  # (states,): how large each state is by what a user said of it; 0: not known
     )
+    begun: bool = False  # whether the system has run before t0, so that no event fires there by itself
 
     @property
     def rows(self) -> int:

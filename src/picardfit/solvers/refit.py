@@ -23,7 +23,7 @@ from picardfit.collocation.linearisation import Linearisation, advance, linearis
 from picardfit.collocation.mesh import TINY
 from picardfit.collocation.point import Point, evaluate
 from picardfit.collocation.refinement import Resolution
-from picardfit.problem.problem import Problem
+from picardfit.problem.problem import Problem, Schedule
 from picardfit.problem.quantity import Quantity
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise
@@ -205,6 +205,14 @@ def _expanded(
     if not (matrix.finite and np.isfinite(vector).all()):
         return None
     return Expansion(system, point, scale, settings, linear, columns, index, matrix, vector)
+
+
+def on_sides(here: Expansion, schedule: Schedule) -> Expansion | None:
+    """The expansion with samples on the sides of events that a schedule gives them; None if it is not finite."""
+    system, point = here.system, here.point
+    system = replace(system, mesh=replace(system.mesh, schedule=schedule))
+    moved = evaluate(system, point.unknowns, point.states, point.path, here.scale)
+    return None if moved is None else _expanded(system, moved, here.scale, here.settings)
 
 
 def with_priors(

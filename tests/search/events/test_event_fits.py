@@ -183,14 +183,6 @@ def test_algorithms_without_events_refuse_them():
     assert caught.value.code == "collocation.events"
 
 
-def test_an_input_that_varies_is_refused():
-    model = pf.Model("x' = -k*x + u\nwhen x > 4: x = 1", inputs=["u"])
-    data = pf.Experiment([0.5, 1, 2, 3], {"x": [0.8, 0.7, 0.5, 0.3]}, inputs={"u": "sin(t)"})
-    with pytest.raises(pf.InputError) as caught:
-        pf.fit(pf.Problem(model, data, {"k": (0.1, 3)}, initial={"x": 1.0}), progress=False)
-    assert caught.value.code == "search.event_input"
-
-
 def test_a_sample_beside_an_event_stays_on_the_side_that_the_data_show():
     model = pf.Model("mass' = r*mass\nwhen mass > full: mass = 1.0", observables=["mass"])
     rng, times = np.random.default_rng(9), np.linspace(0.2, 8, 40)

@@ -420,6 +420,8 @@ class Conditions:
         return found
 
     def time_free(self, rate: sympy.Expr) -> bool:
-        """Whether a rate does not depend on time besides the periods of runs."""
+        """Whether a rate or trigger does not depend on time besides the periods of runs."""
+        if rate in [TIME - one for one in self.slot_times]:
+            return True
         open_ends = {compare(">=", TIME, one): sympy.false for one in self.slot_times}
         return TIME not in rate.xreplace(open_ends).free_symbols

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import count
 from math import e as EULER
 
@@ -28,7 +29,8 @@ from picardfit.importers.petab.parameters import as_parameter
 from picardfit.importers.petab.tables import ObservableRow, Run, Tables
 from picardfit.importers.sbml import reader_of
 from picardfit.importers.sbml.reader import Reader
-from picardfit.importers.sbml.system import System, substitute
+from picardfit.importers.sbml.system import System, substitute, with_values
+from picardfit.model.events import Event
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.model.model import Model
 from picardfit.model.noise_models import Laplace, LogNormal, Noise
@@ -66,6 +68,33 @@ def observable_members(tables: Tables, taken: set[str]) -> dict[str, list[int]]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class Content:
+    """The formulas of a problem in states, parameters and inputs."""
+
+    rates: dict[str, sympy.Expr]
+    events: tuple[Event, ...]
+    outputs: dict[str, sympy.Expr]
+    noise: dict[str, sympy.Expr]
+    initial: Mapping[Key, Mapping[str, sympy.Expr | None]]
+
+    @property
+    def names(self) -> set[str]:
+        """The names in the model."""
+        formulas = map(names, (*self.rates.values(), *self.outputs.values()))
+        return set().union(*formulas, *(one.names for one in self.events))
+
+    @property
+    def of_noise(self) -> set[str]:
+        return set().union(*map(names, self.noise.values()))
+
+    @property
+    def of_start(self) -> set[str]:
+        """The names in formulas of initial states."""
+        formulas = (e for one in self.initial.values() for e in one.values() if e is not None)
+        return set().union(*map(names, formulas))
+
+
 class Import:
     """The steps from tables to problem; intermediate results are expressions in states, parameters and inputs."""
 
@@ -99,41 +128,41 @@ class Import:
 
     def result(self) -> tuple[Problem, tuple[tuple[str, str], ...], tuple[str, ...]]:
         """The problem, experiment and observable of every measurement, and parameters that nothing uses."""
-        for event in self.system.events:
-            raise InputError("importers.petab_events", event.condition)
+        content = self._content()
+        used = content.names | content.of_noise
+        inputs = [name for name in self.inputs if name in used]
+        everything = [spelled(name) for name in self.tables.parameters]
+        idle = {name for name in everything if name not in used | content.of_start}
+        own = [name for name in everything if name in content.names | idle]
+        rows = {spelled(name): row for name, row in self.tables.parameters.items()}
+        model = Model.from_expressions(content.rates, content.outputs, own, inputs, events=content.events)
+        problem = Problem(
+            model,
+            [self._experiment(run, content.initial, inputs) for run in self.runs],
+            parameters={name: as_parameter(row, name in idle) for name, row in rows.items()},
+            noise={name: self._noise(name, level) for name, level in content.noise.items()},
+            nominal={name: row.nominal for name, row in rows.items() if row.nominal is not None},
+        )
+        return problem, self._places(), tuple(n for n in everything if n in idle & self.estimated)
+
+    def _content(self) -> Content:
+        """The formulas of the problem, in which what differs between runs is an input."""
         keys = self.conditions.keys()
-        starts = {key: self.conditions.start(key) for key in keys}
         phases = {key: self.conditions.phases(key) for key in keys}
         constants = {symbol(n): self._constant(n, phases) for n in self._used_constants()}
         outputs, noise = self._observables(constants)
         rates = {state: substitute(rate, constants) for state, rate in self.system.rates.items()}
-        initial = {key: self.conditions.initial(key, starts[key]) for key in keys}
+        initial = {key: self.conditions.initial(key, self.conditions.start(key)) for key in keys}
         if not rates:  # a model without dynamics: something that stays as it is
             still = next(one for k in count() if (one := "still" + "_" * k) not in self.taken)
             rates, initial = {still: sympy.S.Zero}, {key: {still: sympy.S.Zero} for key in keys}
-        used = set().union(*map(names, (*rates.values(), *outputs.values(), *noise.values())))
-        inputs = [name for name in self.inputs if name in used]
-        in_model = set().union(*map(names, (*rates.values(), *outputs.values())))
-        everything = [spelled(n) for n in self.tables.parameters]
-        in_start = set().union(*(names(e) for one in initial.values() for e in one.values() if e is not None))
-        idle = {n for n in everything if n not in used | in_start}
-        own = [n for n in everything if n in in_model or n in idle]
-        problem = Problem(
-            Model.from_expressions(rates, outputs, own, inputs),
-            [self._experiment(run, initial, inputs) for run in self.runs],
-            parameters={
-                spelled(n): as_parameter(row, spelled(n) in idle) for n, row in self.tables.parameters.items()
-            },
-            noise={name: self._noise(name, level) for name, level in noise.items()},
-            nominal={
-                spelled(n): row.nominal
-                for n, row in self.tables.parameters.items()
-                if row.nominal is not None
-            },
-        )
+        events = tuple(with_values(one, constants) for one in self.system.events)
+        return Content(rates, events, outputs, noise, initial)
+
+    def _places(self) -> tuple[tuple[str, str], ...]:
+        """The experiment and observable of every measurement."""
         name_of = {k: name for name, members in self.members.items() for k in members}
-        places = tuple((row.run.name, name_of[k]) for k, row in enumerate(self.tables.measurements))
-        return problem, places, tuple(n for n in everything if n in idle & self.estimated)
+        return tuple((row.run.name, name_of[k]) for k, row in enumerate(self.tables.measurements))
 
     # -- conditions
 
@@ -161,16 +190,20 @@ class Import:
                 raise source.at(InputError("importers.condition_sets_parameter", entity))
 
     def _check_steady(self) -> None:
-        """A system has a steady state only if its equations do not change with time."""
-        rates = self.system.rates.items()
-        moving = [state for state, rate in rates if not self.conditions.time_free(rate)]
+        """A system has a steady state only if its equations and events do not change with time."""
+        formulas = [*self.system.rates.items()]
+        formulas += [(one.assignments[0][0], one.trigger) for one in self.system.events]
+        moving = [state for state, formula in formulas if not self.conditions.time_free(formula)]
         for row in self.tables.measurements:
             if row.run.steady and moving:
                 raise row.source.at(InputError("importers.never_at_rest", row.observable, state=moving[0]))
 
     def _check_begins(self) -> None:
-        """An event at a time before the beginning of a run would happen, or not, as the trigger begins."""
-        events = self.conditions.has_events
+        """An event at a time before the beginning of a run would happen, or not, as the trigger begins.
+
+        Where events wait for states, all of them see whether their condition held before.
+        """
+        events = self.conditions.has_events and not self.system.events
         for row in self.tables.measurements:
             if events and row.run.begin != 0:
                 raise row.source.at(InputError("importers.events_before_begin", row.run.name))

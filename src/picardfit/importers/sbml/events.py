@@ -37,6 +37,7 @@ class Event:
         trigger = event.getTrigger()
         self.trigger = None if trigger is None else trigger.getMath()
         self.begins_true = trigger is None or not trigger.isSetInitialValue() or trigger.getInitialValue()
+        self.fleeting = trigger is not None and trigger.isSetPersistent() and not trigger.getPersistent()
         self.delay = event.getDelay().getMath() if event.isSetDelay() else None
         self.early = event.getUseValuesFromTriggerTime()
         self.priority = self._priority(event)
@@ -44,6 +45,14 @@ class Event:
         self.diluted: dict[
             str, str
         ] = {}  # species whose concentration a new volume changes -> that compartment
+
+    @property
+    def when(self) -> str:
+        """The trigger and delay as text, in which `>` and `>=` are the same."""
+        import libsbml
+
+        found = [libsbml.formulaToL3String(one) for one in (self.trigger, self.delay) if one is not None]
+        return " after ".join(found).replace(">=", ">")
 
     def _priority(self, event: libsbml.Event) -> float:
         """The priority, 0 where there is none."""

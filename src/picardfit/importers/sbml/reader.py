@@ -13,7 +13,7 @@ from picardfit.formulas.derivatives import Slopes
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Event, Reset, continuous, trigger_time
 from picardfit.importers.sbml.mathml import Owner, exact, expression, identifiers
-from picardfit.importers.sbml.state_events import model_events, waits_for_state
+from picardfit.importers.sbml.state_events import are_located, model_events, of_reset
 from picardfit.importers.sbml.system import System
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Reader:
         """
         rates = {self.name(i): self._rate(i) for i in self.states}
         defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.stepped)}
-        resets = [*also, *([] if self.by_state else self._resets())]
+        resets = [] if self.by_state else [*also, *self._resets()]
         pieces = continuous(rates, resets, (*self.spelling.values(), *self.locals, *taken))
         moving = {i for i in self.states if i not in self.reset_only or self.name(i) not in pieces.meaning}
         unchanged = [i for i in self.quantities if i not in {*moving, *self.rules}]
@@ -81,7 +81,11 @@ class Reader:
             spelling={i: n for i, n in self.spelling.items() if i != n},
             origins=pieces.origins,
             variables=tuple(map(self.name, self.variables)),
-            events=model_events(self.events, self.formula, self._values_after) if self.by_state else (),
+            events=(
+                (*map(of_reset, also), *model_events(self.events, self.formula, self._values_after))
+                if self.by_state
+                else ()
+            ),
         )
 
     def _classify(self) -> list[str]:
@@ -97,7 +101,7 @@ class Reader:
             raise InputError("importers.nothing_changes")
         self._check_events()
         everything = {*moving, *self.rules, *self.reactions, *self._targets()}
-        self.by_state = waits_for_state(self.events, everything)
+        self.by_state = are_located(self.events, everything)
         self.reset_only = {
             i for i in self._targets() - set(moving) if self.by_state or not self._is_stepped(i)
         }
@@ -325,7 +329,8 @@ class Reader:
         if reference.isSetStoichiometryMath():
             return self.formula(reference.getStoichiometryMath().getMath(), owner)
         identifier = reference.getId()
-        if identifier in self.rules or identifier in self.rate_rules or self._assignment(identifier):
+        moves = identifier in {*self.rules, *self.rate_rules, *self._targets()}
+        if moves or self._assignment(identifier):
             return self.meaning(identifier)
         value = reference.getStoichiometry()
         if value != value:

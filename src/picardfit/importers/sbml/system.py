@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
@@ -98,14 +98,7 @@ class System:
         formulas = observables if isinstance(observables, Mapping) else {n: n for n in observables}
         outputs = {n: substitute(self._observable(n, f), known) for n, f in formulas.items()}
         rates = {state: substitute(rate, known) for state, rate in self.rates.items()}
-        events = [
-            Event(
-                one.condition,
-                substitute(one.trigger, known),
-                tuple((state, substitute(value, known)) for state, value in one.assignments),
-            )
-            for one in self.events
-        ]
+        events = [with_values(one, known) for one in self.events]
         return Model.from_expressions(rates, outputs, free, events=events)
 
     def _observable(self, name: str, text: str) -> sympy.Expr:
@@ -138,6 +131,15 @@ def substitute(expr: sympy.Expr, values: Mapping[sympy.Symbol, sympy.Expr]) -> s
     if swapped.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
         raise InputError("importers.divides_by_zero", to_text(expr))
     return swapped
+
+
+def with_values(event: Event, values: Mapping[sympy.Symbol, sympy.Expr]) -> Event:
+    """An event whose formulas have symbols replaced."""
+    return replace(
+        event,
+        trigger=substitute(event.trigger, values),
+        assignments=tuple((state, substitute(value, values)) for state, value in event.assignments),
+    )
 
 
 def _given(name: str, value: sympy.Expr | None) -> sympy.Expr:

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.evidence.certificate import path_value
-from picardfit.model.clock import Timed
+from picardfit.problem.event_runs import event_run, timed_model
 from picardfit.problem.problem import Problem, Schedule, Start
 from picardfit.search.events.starts import schedule_of, simulated_events
 from picardfit.simulation.event_location import EventRun, integrate
-from picardfit.simulation.trajectories import Run
 from picardfit.solvers.loop import ExactMethod, Method, News, Outcome, Solution, ignore, is_exact, run
 
 
@@ -58,25 +57,17 @@ def _table(
     problem: Problem, e: int, unknowns: np.ndarray, schedule: Schedule, settings: Revision
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times, and states of the fitted model at them; both sides of every event are among them."""
-    timed, one, (start, stop) = _timed(problem), problem.experiments[e], problem.span(e)
+    one, (start, stop) = problem.experiments[e], problem.span(e)
     knots = np.array([entry.knot for entry in schedule[e]])
     even = np.linspace(start, stop, settings.points)
     close = settings.tolerance * (stop - start)
     times = np.unique(np.concatenate([even, one.times, knots + close, knots - close]))
     times = times[(times >= start) & (times <= stop)]
-    params = problem.layout.measured_values(unknowns)
-    begin = problem.with_modes(problem.layout.initial(unknowns)[0], params)[e]
-    own = params[e, : len(problem.model.parameters)]
-    run = Run(start, begin, own, one.signals, times, problem.input_breaks(e), problem.jumps_of_simulated(e))
-    states = integrate(timed.simulated, run, settings.tolerance).states
+    run = event_run(problem, e, unknowns, times)
+    states = integrate(timed_model(problem).simulated, run, settings.tolerance).states
     if states is None:
-        states = np.tile(begin, (len(times), 1))
+        states = np.tile(run.initial, (len(times), 1))
     return times, np.column_stack([states, times])
-
-
-def _timed(problem: Problem) -> Timed:
-    assert problem.timed is not None
-    return problem.timed
 
 
 def revised(

@@ -15,13 +15,11 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import names
-from picardfit.model.clock import Timed
-from picardfit.model.inputs import constant_between_breaks
+from picardfit.problem.event_runs import event_run, timed_model
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem, Schedule, Scheduled, Start
 from picardfit.search.events.matching import match_events
 from picardfit.simulation.event_location import ZENO, EventRun, integrate
-from picardfit.simulation.trajectories import Run
 
 MeasuredStates = dict[int, tuple[np.ndarray, np.ndarray]]  # state -> (times, values)
 
@@ -54,25 +52,8 @@ def schedule_of(problem: Problem, happened: Sequence[EventRun]) -> Schedule:
 
 def simulated_events(problem: Problem, unknowns: np.ndarray, tolerance: float = 1e-9) -> list[EventRun]:
     """The events of each experiment at these unknowns, by simulation."""
-    timed = _timed(problem)
-    params = problem.layout.measured_values(unknowns)
-    begin = problem.with_modes(problem.layout.initial(unknowns)[0], params)
-    return [
-        integrate(
-            timed.simulated,
-            Run(
-                one.t0,
-                begin[e],
-                params[e, : len(problem.model.parameters)],
-                one.signals,
-                one.times,
-                problem.input_breaks(e),
-                problem.jumps_of_simulated(e),
-            ),
-            tolerance,
-        )
-        for e, one in enumerate(problem.experiments)
-    ]
+    model, count = timed_model(problem).simulated, len(problem.experiments)
+    return [integrate(model, event_run(problem, e, unknowns), tolerance) for e in range(count)]
 
 
 def event_start(
@@ -86,7 +67,6 @@ def event_start(
 
     The parameters in `open_` (experiments, width) bool are matched to the data, as far as these show them.
     """
-    _check(problem)
     for _ in range(settings.rounds if open_.any() else 0):
         start = _start(problem, unknowns, measured, settings)
         known = [list(one) for one in measured]
@@ -112,20 +92,9 @@ def _start(
     return Start(unknowns, tuple(tables), np.zeros(len(problem.solved_model.states), bool), tuple(schedule))
 
 
-def _check(problem: Problem) -> None:
-    """InputError for what cannot be fitted together with events."""
-    for one in problem.experiments:
-        for name in problem.model.inputs:
-            if not constant_between_breaks(one.signals[name]):
-                key = ("inputs", name)
-                raise InputError("search.event_input", name, key=key, experiment=one.name)
-        if one.resets or one.rest is not None:
-            raise InputError("search.event_reset", one.name)
-
-
 def _check_run(problem: Problem, run: EventRun, t0: float) -> None:
     """InputError for events without end or at the first instant, if no free parameter could change that."""
-    model, trouble = _timed(problem).simulated, run.trouble
+    model, trouble = timed_model(problem).simulated, run.trouble
     free = {name for name, one in problem.parameters.items() if one.fixed is None}
     if trouble is not None and trouble.code != ZENO:
         event = model.events[trouble.event]
@@ -146,11 +115,6 @@ def _apart(times: list[float], run: EventRun, shortest: float, one: Experiment) 
     return times[: short[0]] if short else times
 
 
-def _timed(problem: Problem) -> Timed:
-    assert problem.timed is not None
-    return problem.timed
-
-
 Happenings = list[tuple[float, tuple[int, ...]]]
 
 
@@ -163,7 +127,7 @@ def _happenings(
     settings: EventStart,
 ) -> Happenings:
     """(time, events) of an experiment: on time, read off the data, or simulated."""
-    model, one = _timed(problem).simulated, problem.experiments[e]
+    model, one = timed_model(problem).simulated, problem.experiments[e]
     shown = {model.states[k] for k in measured}
     found: Happenings = []
     for k, event in enumerate(model.events):
@@ -182,7 +146,7 @@ def _happenings(
 def _trigger(
     problem: Problem, e: int, event: int, times: np.ndarray, x: np.ndarray, params: np.ndarray
 ) -> np.ndarray:
-    model, one = _timed(problem).simulated, problem.experiments[e]
+    model, one = timed_model(problem).simulated, problem.experiments[e]
     inputs = one.inputs_at(model.inputs, times)
     return np.asarray(model.event_maps.triggers.value(times, x, params, inputs)[:, event])
 
@@ -191,7 +155,7 @@ def _on_time(problem: Problem, e: int, event: int, params: np.ndarray, settings:
     """When a trigger that depends on time alone rises through zero."""
     start, stop = problem.span(e)
     times = np.linspace(start, stop, settings.scan)
-    nothing = np.zeros((len(times), len(_timed(problem).simulated.states)))
+    nothing = np.zeros((len(times), len(timed_model(problem).simulated.states)))
     g = _trigger(problem, e, event, times, nothing, params)
     rises = np.flatnonzero((g[:-1] <= 0) & (g[1:] > 0))
     return [float(times[k] - g[k] * (times[k + 1] - times[k]) / (g[k + 1] - g[k])) for k in rises]
@@ -200,10 +164,13 @@ def _on_time(problem: Problem, e: int, event: int, params: np.ndarray, settings:
 def _in_data(
     problem: Problem, e: int, event: int, params: np.ndarray, measured: MeasuredStates, settings: EventStart
 ) -> list[float] | None:
-    """When the data show an event: at peaks of its trigger, or where that rises through zero; None if they do not."""
+    """When the data show an event: at peaks of its trigger, or where that rises through zero; None if they do not.
+
+    A fall between two samples with a dose or reset between them is taken for the work of that.
+    """
     from scipy.signal import find_peaks
 
-    model = _timed(problem).simulated
+    model = timed_model(problem).simulated
     columns = [model.states.index(n) for n in names(model.events[event].trigger) & set(model.states)]
     times = np.unique(np.concatenate([measured[c][0] for c in columns]))
     x = np.zeros((len(times), len(model.states)))
@@ -224,7 +191,9 @@ def _in_data(
     if stays:
         return [float(times[k]) for k in peaks]
     falls = [k + int(np.argmin(np.diff(g[k : k + 3]))) for k in peaks]
-    return [float(0.5 * (times[k] + times[k + 1])) for k in falls]
+    known = np.zeros(0) if (jumps := problem.jumps[e]) is None else jumps.times
+    own = [k for k in falls if not ((times[k] < known) & (known <= times[k + 1])).any()]
+    return [float(0.5 * (times[k] + times[k + 1])) for k in own]
 
 
 def _together(problem: Problem, e: int, found: Happenings, apart: float) -> tuple[Scheduled, ...]:
@@ -244,8 +213,22 @@ def _together(problem: Problem, e: int, found: Happenings, apart: float) -> tupl
             at = last.at if one.at is None else one.at
             one = Scheduled(last.knot if at is None else at, (*last.events, *one.events), at)
         every.append(one)
+    for one in every:
+        _check_order(problem, one.events)
     times = problem.experiments[e].times
     return tuple(replace(one, before=int(np.searchsorted(times, one.knot))) for one in every)
+
+
+def _check_order(problem: Problem, events: Sequence[int]) -> None:
+    """InputError for events at one time of which one sees what another sets, but the value before it.
+
+    Integration knows such events; the derivatives of a fit apply one after the other.
+    """
+    changed: set[str] = set()
+    for one in (timed_model(problem).simulated.events[k] for k in events):
+        if one.early and changed & set().union(*(names(e) for _, e in one.assignments)):
+            raise InputError("search.events_together", one.condition, names=sorted(changed))
+        changed |= {name for name, _ in one.assignments}
 
 
 def _table(
