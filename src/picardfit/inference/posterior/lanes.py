@@ -228,8 +228,10 @@ class _Attempt:
             lost = self.alive & ~(error <= enough)
             if not lost.any():
                 break
-            for k in np.flatnonzero(lost):
-                self._again(int(k), last=attempt == 1)
+            if attempt == 1:
+                self.alive &= ~lost
+            else:
+                self._again(np.flatnonzero(lost).tolist())
         rows, cost = self._costs()
         alive = self.alive & np.isfinite(cost)
         self.lanes.work.failures += int((~alive).sum())
@@ -268,12 +270,9 @@ class _Attempt:
         if self.lanes._even and all(track.products is not None for track in every):
             self.whole = np.concatenate([track.products for track in every if track.products is not None])
         if fresh:
-            for k, states, path in zip(fresh, *self._integrated(fresh), strict=True):
-                mine = slice(k * self.segments, (k + 1) * self.segments)
-                self.x[mine], self.path[mine] = states, path
-        self._place_initial()
-        if fresh:
-            self._linearise()
+            self._again(fresh)
+        else:
+            self._place_initial()
 
     def _integrated(self, chosen: Sequence[int]) -> tuple[list[Array], list[Array]]:
         """States and paths of lanes; those that explode are given up and stay at their initial states."""
@@ -289,14 +288,11 @@ class _Attempt:
             paths.append(found[1])
         return states, paths
 
-    def _again(self, lane: int, last: bool) -> None:
-        """Give a lane up, or start it from an integration with fresh matrices."""
-        if last:
-            self.alive[lane] = False
-            return
-        mine = slice(lane * self.segments, (lane + 1) * self.segments)
-        (states,), (path,) = self._integrated([lane])
-        self.x[mine], self.path[mine] = states, path
+    def _again(self, chosen: Sequence[int]) -> None:
+        """Start lanes from integrations with fresh matrices."""
+        for k, states, path in zip(chosen, *self._integrated(chosen), strict=True):
+            mine = slice(k * self.segments, (k + 1) * self.segments)
+            self.x[mine], self.path[mine] = states, path
         self._place_initial()
         self._linearise()
 

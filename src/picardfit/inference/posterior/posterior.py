@@ -29,7 +29,15 @@ from picardfit.inference.posterior.coordinates import Coordinates, coordinates_o
 from picardfit.inference.posterior.engines import run_emcee, run_nutpie
 from picardfit.inference.posterior.laplace import run_laplace
 from picardfit.inference.posterior.methods import NUTS, Drawn, Emcee, LaplaceDraws, Method, Nutpie
-from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
+from picardfit.inference.posterior.mixing import (
+    Mixing,
+    e_bfmi,
+    ess_bulk,
+    ess_tail,
+    mcse_mean,
+    r_hat,
+    weighted_effective,
+)
 from picardfit.inference.posterior.pareto import TRUSTED
 from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
 from picardfit.inference.posterior.setup import (
@@ -142,15 +150,25 @@ class Posterior:
 
     @cached_property
     def _table(self) -> dict[str, dict[str, float]]:
-        return {name: self._row(values) for name, values in self.draws.items()}
+        weighted = self._weighted
+        return {name: self._row(values, weighted.get(name)) for name, values in self.draws.items()}
 
-    def _row(self, values: np.ndarray) -> dict[str, float]:
+    @property
+    def _weighted(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """unknown -> points and weights from which its draws were taken; empty for chains."""
+        if self.drawn.weighted is None:
+            return {}
+        z, weights = self.drawn.weighted
+        values = self.coordinates.natural(self.coordinates.internal(z)[0])
+        return {name: (values[:, k], weights) for k, name in enumerate(self.coordinates.labels)}
+
+    def _row(self, values: np.ndarray, weighted: tuple[np.ndarray, np.ndarray] | None) -> dict[str, float]:
         low, middle, high = np.quantile(values, QUANTILES).tolist()
         sd = float(np.std(values, ddof=1)) if values.size > 1 else np.nan
         row = {"mean": float(values.mean()), "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
-        if self.drawn.effective is not None:
-            count = self.drawn.effective
-            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": count, "r_hat": np.nan}
+        if weighted is not None:
+            count, tail = weighted_effective(*weighted, (QUANTILES[0], QUANTILES[-1]))
+            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
         else:
             own = {
                 "mcse": mcse_mean(values),
@@ -289,13 +307,17 @@ DOUBTS = {
 def _mixing_notices(one: Posterior) -> list[Notice]:
     """What R-hat, effective draws, divergences and energies say."""
     limits, table, found = one.limits, one._table, []
+    least = {
+        name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
+        for name, row in table.items()
+    }
+    poorest, wanted = min(least, key=lambda name: least[name]), limits.effective * one.method.independent
+    few = {"count": least[poorest], "wanted": wanted}
     if one.drawn.khat is not None:
         if not one.drawn.khat < TRUSTED:
             found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
-        count = one.drawn.effective or 0.0
-        if count < limits.effective:
-            values = {"count": count, "wanted": limits.effective}
-            found.append(Notice("inference.few_weights", "", values))
+        if least[poorest] < wanted:
+            found.append(Notice("inference.few_weights", poorest, few))
         return found
     (chains, draws), method = one.shape, one.method
     assert not isinstance(method, LaplaceDraws)
@@ -304,15 +326,8 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
     worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
     if not table[worst]["r_hat"] <= limits.r_hat:
         found.append(Notice("inference.not_mixed", worst, {"r_hat": table[worst]["r_hat"]}))
-    least = {
-        name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
-        for name, row in table.items()
-    }
-    poorest = min(least, key=lambda name: least[name])
-    wanted = limits.effective * method.independent
     if least[poorest] < wanted:
-        values = {"count": least[poorest], "wanted": wanted}
-        found.append(Notice("inference.few_effective", poorest, values))
+        found.append(Notice("inference.few_effective", poorest, few))
     if one.divergences:
         found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
     if isinstance(method, NUTS) and one.drawn.depth is not None:

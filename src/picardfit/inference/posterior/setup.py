@@ -12,7 +12,7 @@ from picardfit.collocation.mesh import Mesh, rule
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.density import Position, Target
+from picardfit.inference.posterior.density import Target
 from picardfit.inference.posterior.lanes import Lanes, LaneSettings, Track
 from picardfit.inference.posterior.nuts import root_of
 from picardfit.problem.problem import Problem
@@ -230,16 +230,3 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
         if np.isfinite(exact) and np.isfinite(cost):
             gaps.append(cost + exact)
     return float(np.std(gaps)) if len(gaps) > 1 else np.nan
-
-
-def starting_point(
-    target: Target, mode: Mode, centre: Position, rng: np.random.Generator, spread: float
-) -> Position:
-    """A point `spread` standard deviations around a mode; `centre`, the mode, where those have no solution."""
-    root = root_of(mode.covariance)
-    step = spread * root @ rng.standard_normal(len(root))
-    for halving in range(8):
-        trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
-        if trial.possible:
-            return trial
-    return centre
