@@ -24,9 +24,9 @@ import numpy as np
 
 from picardfit.collocation.mesh import Flags, Indices
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.attempt import Track
 from picardfit.inference.posterior.coordinates import Coordinates
 from picardfit.inference.posterior.density import Position, Target
-from picardfit.inference.posterior.lanes import Track
 
 
 @dataclass(frozen=True)
@@ -193,10 +193,13 @@ def chart_of(
         found = np.array([one.log_density for one in _along(target, chart, centre, trials)])
         return float(np.std(found + 0.5 * np.sum(trials**2, axis=1))) if np.isfinite(found).all() else np.inf
 
+    before = spread(line)
+    if before < settings.normal:
+        return line
     curves = [_bent(line, target, centre, width, settings) for width in settings.widths]
     found = [(spread(one), one) for one in curves if one is not None]
     least, best = min(found, key=lambda one: one[0], default=(np.inf, line))
-    return best if least < settings.worth * spread(line) else line
+    return best if least < settings.worth * before else line
 
 
 def _along(target: Target, chart: Chart, centre: Position, v: Array) -> list[Position]:

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.attempt import Track
 from picardfit.inference.posterior.chart import Chart
 from picardfit.inference.posterior.density import Position
-from picardfit.inference.posterior.lanes import Track
 
 Ask = tuple[Array, Track | None]
 
