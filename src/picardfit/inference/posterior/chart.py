@@ -40,7 +40,8 @@ class Bending:
     )  # of the differences, each tried: wide ones see more of the bulk
     level: float = 4.0  # where g levels off
     pairs: int = 400  # of directions at most; beyond these only squares are measured
-    trials: int = 24  # points of the Gaussian whose weights are compared
+    trials: int = 24  # points of the Gaussian whose log weights are compared
+    normal: float = 0.3  # standard deviation of these that nothing needs to lower
     worth: float = (
         0.7  # bent where the log weights of these vary by less than this part of the straight ones'
     )
