@@ -3,7 +3,7 @@
     python benchmarks/posterior.py hares       Stan's hare-lynx model against the reference draws of posteriordb
     python benchmarks/posterior.py epidemic    the waterborne epidemic of stat_comp_benchmarks
     python benchmarks/posterior.py tails [SEEDS]    heavy tails and a variance near zero, against integrals on a grid
-    python benchmarks/posterior.py lorenz [DRAWS] [LEDGER]    100 experiments, 306 unknowns; LEDGER keeps what is drawn
+    python benchmarks/posterior.py lorenz [DRAWS] [LEDGER] [EXPERIMENTS]    100 of them, 306 unknowns; LEDGER keeps them
     python benchmarks/posterior.py scaling [DRAWS]    the same with 10 to 300 experiments
     python benchmarks/posterior.py bends    log weights of Gaussian points in straight and in bent coordinates
     python benchmarks/posterior.py curvature [EXPERIMENTS]    eigenvalues of the second derivative at such points
@@ -398,7 +398,7 @@ def main() -> None:
         "hares": lambda: compared(hare_problem(), HARES, first or 1000),
         "epidemic": lambda: compared(epidemic_problem(), EPIDEMIC, first or 1000),
         "tails": lambda: tails(first or 8),
-        "lorenz": lambda: lorenz(first or 1000, *others[1:2]),
+        "lorenz": lambda: lorenz(first or 1000, *others[1:2], *map(int, others[2:3])),
         "scaling": lambda: scaling(first or 100),
         "bends": bends,
         "curvature": lambda: curvature(first or 100),
