@@ -2,8 +2,11 @@
 
     python benchmarks/posterior.py hares       Stan's hare-lynx model against the reference draws of posteriordb
     python benchmarks/posterior.py epidemic    the waterborne epidemic of stat_comp_benchmarks
-    python benchmarks/posterior.py tails       heavy tails and a variance near zero, against integrals on a grid
-    python benchmarks/posterior.py lorenz [DRAWS] [LEDGER]    100 experiments, 306 unknowns; LEDGER keeps what is drawn
+    python benchmarks/posterior.py tails [SEEDS]    heavy tails and a variance near zero, against integrals on a grid
+    python benchmarks/posterior.py lorenz [DRAWS] [LEDGER] [EXPERIMENTS]    100 of them, 306 unknowns; LEDGER keeps them
+    python benchmarks/posterior.py scaling [DRAWS]    the same with 10 to 300 experiments
+    python benchmarks/posterior.py bends    log weights of Gaussian points in straight and in bent coordinates
+    python benchmarks/posterior.py curvature [EXPERIMENTS]    eigenvalues of the second derivative at such points
     python benchmarks/posterior.py samplers [DRAWS]    NUTS, nutpie, emcee and weighted draws on the hares
     python benchmarks/posterior.py agreement    weighted draws against chains wherever k-hat is below 0.7
     python benchmarks/posterior.py engine      a gradient for four chains: collocation and batched integration
@@ -15,12 +18,14 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import picardfit as pf
+from picardfit.inference.posterior.chart import Bending, chart_of, positions
 from picardfit.inference.posterior.setup import log_likelihood, mode_of, target_of
 
 EPIDEMIC_DATA = Path(__file__).parent / "data" / "waterborne_sir.csv"
@@ -134,18 +139,22 @@ def quiet() -> pf.Problem:
     return pf.Problem(pf.Model("x' = -k*x"), data, parameters, noise=noise)
 
 
-def tails() -> None:
+def tails(seeds: int) -> None:
     """Probabilities below the quantiles of the draws, which should be 0.025, 0.5 and 0.975, by closed solutions."""
     for name, (problem, exact) in {
         "Michaelis-Menten": (michaelis(), michaelis_exact()),
         "variance near zero": (quiet(), quiet_exact()),
     }.items():
         fit = pf.fit(problem)
-        for method in (pf.NUTS(), pf.LaplaceDraws()):
-            posterior = fit.posterior(method, seed=0, progress=False)
+        runs = [(pf.NUTS(), 0), *((pf.LaplaceDraws(), seed) for seed in range(seeds))]
+        for method, seed in runs:
+            posterior = fit.posterior(method, seed=seed, progress=False)
             for label, below in exact.items():
                 parts = [f"{below(q):.4f}" for q in np.quantile(posterior[label], [0.025, 0.5, 0.975])]
-                print(f"{name}, {type(method).__name__}, {label}: {', '.join(parts)}")
+                worth = posterior.summary().loc[label, "ess_tail"]
+                print(
+                    f"{name}, {type(method).__name__}, {label}: {', '.join(parts)}; tails worth {worth:.0f}"
+                )
             print(
                 "   ", " ".join(str(one) for one in posterior.warnings) or "no warning", posterior.khat or ""
             )
@@ -195,7 +204,7 @@ def quiet_exact() -> dict:
 # ---- many experiments ----------------------------------------------------------------------------------------------
 
 
-def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> None:
+def lorenz_problem(experiments: int) -> pf.Problem:
     """Lorenz' equations from many starts: three parameters, three noise levels, all initial states."""
     model, times, rng = pf.examples.lorenz.model(), np.linspace(0.0, 1.5, 16), np.random.default_rng(0)
     truth, runs = pf.examples.lorenz.TRUTH, []
@@ -208,9 +217,14 @@ def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> Non
     sigma = dict.fromkeys(model.observables, (0.01, 1.0))
     bounds = {name: (0.2 * value, 3 * value) for name, value in truth.items()}
     initial = dict.fromkeys(model.states, (-10.0, 10.0))
-    problem = pf.Problem(model, runs, bounds, initial, noise=pf.Noise(additive=sigma))
+    return pf.Problem(model, runs, bounds, initial, noise=pf.Noise(additive=sigma))
+
+
+def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> None:
+    """Draws in all, in four chains, with the time of fit and draws."""
+    problem = lorenz_problem(experiments)
     clock, processor = time.perf_counter(), time.process_time()
-    fit = pf.fit(problem, start=truth)
+    fit = pf.fit(problem, start=pf.examples.lorenz.TRUTH)
     print(
         f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s"
     )
@@ -221,10 +235,74 @@ def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> Non
         f"{draws} draws: {clock:.0f} s of the clock, {processor:.0f} s of the processor; {posterior.drawn.leaps} leaps"
     )
     print(
-        f"largest R-hat {table['r_hat'].max():.3f}, least effective {table['ess_bulk'].min():.0f}; "
+        f"largest R-hat {table['r_hat'].max():.3f}, least effective {table['ess_bulk'].min():.0f} (tail "
+        f"{table['ess_tail'].min():.0f}); {posterior.divergences} divergent; "
         f"log-likelihood wrong by {posterior.error:.1e}"
     )
     print("\n".join(map(str, posterior.warnings)))
+
+
+def scaling(draws: int) -> None:
+    """Processor time of a step of a path, and of an effective draw, for more and more experiments."""
+    for experiments in (10, 30, 100, 300):
+        fit = pf.fit(lorenz_problem(experiments), start=pf.examples.lorenz.TRUTH, progress=False)
+        began = time.process_time()
+        found = fit.posterior(pf.NUTS(draws=1, warmup=0), seed=0, progress=False)
+        first = time.process_time() - began
+        began = time.process_time()
+        found = fit.posterior(pf.NUTS(draws=draws // 4, warmup=50), seed=0, progress=False)
+        seconds = time.process_time() - began - first
+        steps = found.drawn.leaps
+        print(
+            f"{experiments} experiments: {first:.1f} s of the processor before the first draw, {steps} steps of "
+            f"{1e3 * seconds / steps:.2f} ms, {1e3 * seconds / steps / experiments:.4f} ms an experiment; "
+            f"{steps / (draws + 200):.1f} steps an iteration",
+            flush=True,
+        )
+
+
+def bends() -> None:
+    """Standard deviation of log weights of points of the Gaussian, straight and bent, on problems of other studies."""
+    from calibration import CALIBRATIONS, data_set
+
+    problems = {"hares": hare_problem(), "epidemic": epidemic_problem(), "Michaelis-Menten": michaelis()}
+    problems |= {"variance near zero": quiet(), "10 of Lorenz": lorenz_problem(10)}
+    problems |= {
+        f"{name} {seed}": data_set(make(), seed)[0] for name, make in CALIBRATIONS.items() for seed in (1, 2)
+    }
+    for name, problem in problems.items():
+        fit = pf.fit(problem, progress=False)
+        mode = mode_of(fit)
+        target = target_of(fit, mode, 8, np.random.default_rng(0))
+        (centre,) = target.positions([(mode.z, None)])
+        v, spread = np.random.default_rng(5).standard_normal((200, len(mode.z))), []
+        for settings in (Bending(widths=()), Bending()):
+            chart = chart_of(target, centre, mode.covariance, 0, settings)
+            found = positions(target, [chart] * len(v), [(one, centre.track) for one in v])
+            log_weights = np.array([one.log_density for one in found]) + 0.5 * np.sum(v**2, axis=1)
+            spread.append(float(np.std(log_weights)))
+        said = "bent" if chart.bend is not None else "left straight"
+        print(f"{name}: {spread[0]:.2f} straight, {spread[1]:.2f} ({said})", flush=True)
+
+
+def curvature(experiments: int) -> None:
+    """Extreme eigenvalues of minus the second derivative at two points of the Gaussian, straight and bent."""
+    fit = pf.fit(lorenz_problem(experiments), start=pf.examples.lorenz.TRUTH, progress=False)
+    mode = mode_of(fit)
+    target = target_of(fit, mode, 4, np.random.default_rng(0))
+    (centre,) = target.positions([(mode.z, None)])
+    exact = replace(target, lanes=target.lanes.exact)
+    for settings in (Bending(widths=()), Bending()):
+        chart, rng = chart_of(target, centre, mode.covariance, 0, settings), np.random.default_rng(3)
+        for _ in range(2):
+            v, width = rng.standard_normal(len(mode.z)), 1e-3
+            near = [v + sign * width * unit for unit in np.eye(len(v)) for sign in (1.0, -1.0)]
+            found = positions(exact, [chart] * len(near), [(one, centre.track) for one in near])
+            slopes = np.array([one.slope for one in found])
+            second = (slopes[1::2] - slopes[0::2]) / (2 * width)
+            values = np.linalg.eigvalsh(0.5 * (second + second.T))
+            said = "bent" if chart.bend is not None else "straight"
+            print(f"{said}: {values[0]:.2f} to {values[-1]:.2f}", flush=True)
 
 
 # ---- other samplers, and weighted draws against chains ---------------------------------------------------------------
@@ -319,8 +397,11 @@ def main() -> None:
     tasks = {
         "hares": lambda: compared(hare_problem(), HARES, first or 1000),
         "epidemic": lambda: compared(epidemic_problem(), EPIDEMIC, first or 1000),
-        "tails": tails,
-        "lorenz": lambda: lorenz(first or 1000, *others[1:2]),
+        "tails": lambda: tails(first or 8),
+        "lorenz": lambda: lorenz(first or 1000, *others[1:2], *map(int, others[2:3])),
+        "scaling": lambda: scaling(first or 100),
+        "bends": bends,
+        "curvature": lambda: curvature(first or 100),
         "samplers": lambda: samplers(first or 1000),
         "agreement": agreement,
         "engine": engine,

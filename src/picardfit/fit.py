@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from picardfit.inference.bootstrap import Bootstrap, Kind
     from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.posterior.methods import Method as PosteriorMethod
-    from picardfit.inference.posterior.posterior import News as PosteriorNews
     from picardfit.inference.posterior.posterior import Posterior
+    from picardfit.inference.posterior.run import News as PosteriorNews
     from picardfit.inference.profile import Profile
     from picardfit.inference.refits import News
     from picardfit.inference.validation import Initial, Validation
@@ -461,7 +461,7 @@ class Fit:
         same draws. `progress` is called with the numbers of finished iterations, of all, and of divergences; by default
         long runs show a progress bar, which False switches off.
         """
-        from picardfit.inference.posterior.posterior import posterior
+        from picardfit.inference.posterior.run import posterior
 
         return posterior(self, method, seed, progress, ledger)
 

@@ -38,12 +38,13 @@ def run(*arguments):
 
 
 def test_draws_are_written_and_shown(folder):
-    done = run(folder, "--method", "laplace", "--draws", 400)
+    (folder / "problem.toml").write_text(PROBLEM + "[noise]\nadditive = 0.1\n")
+    done = run(folder, "--method", "laplace", "--draws", 4000)
     assert done.exit_code == 0, done.output
     assert "k-hat" in done.output
     table = pd.read_csv(folder / "results" / "posterior.csv")
-    assert list(table["name"]) == ["k", "noise.additive", "x(0)"]
-    assert len(pd.read_csv(folder / "results" / "draws.csv")) == 400
+    assert list(table["name"]) == ["k", "x(0)"]
+    assert len(pd.read_csv(folder / "results" / "draws.csv")) == 4000
     assert "<h2>Posterior</h2>" in (folder / "results" / "report.html").read_text()
 
 

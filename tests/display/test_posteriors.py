@@ -28,7 +28,7 @@ def test_text_names_every_unknown_and_ends_with_the_warnings(draws):
 
 
 def test_trusted_draws_say_so(draws):
-    quick = draws.fit.posterior(pf.LaplaceDraws(400), progress=False)
+    quick = draws.fit.posterior(pf.LaplaceDraws(2000), progress=False)
     assert "Nothing speaks against these draws" in str(quick)
     assert "k-hat" in quick._repr_html_()
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.inference.posterior.attempt import LaneSettings
 from picardfit.inference.posterior.chains import run_nuts
-from picardfit.inference.posterior.lanes import LaneSettings
 from picardfit.inference.posterior.setup import mode_of, target_of
 
 TIMES = np.linspace(0.5, 4.0, 8)

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from picardfit.inference.posterior.comparison import loo, waic
-from picardfit.inference.posterior.mixing import e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
+from picardfit.inference.posterior.mixing import (
+    e_bfmi,
+    ess_bulk,
+    ess_tail,
+    mcse_mean,
+    r_hat,
+    weighted_effective,
+)
 from picardfit.inference.posterior.nuts import StepSize, Warmup
 from picardfit.inference.posterior.pareto import pareto_fit, smoothed
 
@@ -89,3 +96,32 @@ def test_windows_of_the_warmup_double_and_leave_time_for_the_step_size():
 
 def test_a_step_size_without_experience_stays_as_it_was():
     assert np.exp(StepSize(0.3, 0.8, Warmup()).mean) == pytest.approx(0.3)
+
+
+def test_equal_weights_are_worth_what_independent_draws_are():
+    values = np.random.default_rng(0).standard_normal(4000)
+    mean, tail = weighted_effective(values, np.full(4000, 1 / 4000), (0.025, 0.975))
+    np.testing.assert_allclose([mean, tail], 4000, rtol=0.03)
+
+
+def test_a_tail_of_few_heavy_draws_is_worth_less_than_the_mean():
+    """One draw in six has a weight that varies, and most of the weight lies there."""
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal(4000)
+    raw = np.where(values < -1.0, 5.0 * rng.exponential(size=4000) ** 2, 1.0)
+    weights = raw / raw.sum()
+    mean, tail = weighted_effective(values, weights, (0.025, 0.975))
+    assert tail < 0.7 * mean
+    # the promised error of the probability below a quantile is the one that repeated draws have
+    found = []
+    for _ in range(400):
+        other = rng.standard_normal(4000)
+        again = np.where(other < -1.0, 5.0 * rng.exponential(size=4000) ** 2, 1.0)
+        found.append(again[other < -2.5].sum() / again.sum())
+    part = float(np.mean(found))
+    _, count = weighted_effective(values, weights, (part, part))
+    np.testing.assert_allclose(np.std(found), np.sqrt(part * (1 - part) / count), rtol=0.35)
+
+
+def test_values_without_a_spread_are_worth_nothing():
+    assert np.isnan(weighted_effective(np.full(10, 1e300), np.full(10, 0.1), (0.025, 0.975))[0])

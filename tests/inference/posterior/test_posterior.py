@@ -5,8 +5,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.inference.posterior.mixing import Mixing
-from picardfit.inference.posterior.posterior import posterior
 from picardfit.inference.posterior.predictive import prior_draws
+from picardfit.inference.posterior.run import posterior
 
 TIMES = np.array([0.0, 1.0, 2.0, 4.0])
 VALUES = np.array([1.1, 1.4, 2.1, 2.9])
@@ -318,10 +318,21 @@ def test_a_fit_that_did_not_converge_has_no_posterior():
     assert caught.value.code == "inference.posterior_of_failed_fit"
 
 
+def test_models_with_events_have_no_posterior():
+    times = np.linspace(0.5, 6, 10)
+    model = pf.Model("v' = g - k*v\nwhen v > 3: v = 1")
+    v = pf.simulate(model, {"g": 2.0, "k": 0.3}, {"v": 1.0}, times).observables["v"]
+    data = pf.Experiment(times, {"v": v + 0.05 * np.cos(9 * times)}, t0=0.0, initial={"v": 1.0})
+    problem = pf.Problem(model, data, {"g": (0.5, 5), "k": (0.01, 0.6)}, noise=pf.Noise(additive=0.05))
+    with pytest.raises(pf.InputError) as caught:
+        pf.fit(problem, progress=False).posterior()
+    assert caught.value.code == "inference.posterior_events"
+
+
 def test_weights_of_a_far_posterior_are_not_trusted(fit):
     from dataclasses import replace
 
-    found = posterior(fit, pf.LaplaceDraws(200), progress=False)
+    found = posterior(fit, pf.LaplaceDraws(2000), progress=False)
     far = replace(found, drawn=replace(found.drawn, khat=0.9))
     assert [one.code for one in far.warnings] == ["inference.weights_not_trusted"]
 

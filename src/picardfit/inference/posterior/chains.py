@@ -14,10 +14,11 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
-from picardfit.inference.posterior.density import Target
+from picardfit.inference.posterior.chart import Chart, chart_of, positions
+from picardfit.inference.posterior.density import Position, Target
 from picardfit.inference.posterior.methods import NUTS, Drawn, Show
 from picardfit.inference.posterior.nuts import Chain, Iteration, Rules, advance, begun
-from picardfit.inference.posterior.setup import Mode, starting_point
+from picardfit.inference.posterior.setup import Mode
 from picardfit.parallel.ledger import Ledger
 
 
@@ -45,15 +46,32 @@ def run_nuts(
 
 
 def _first(method: NUTS, target: Target, modes: list[Mode], seed: int) -> list[Chain]:
-    """Chains at their starting points."""
-    chains, centres = [], target.positions([(mode.z, None) for mode in modes])
+    """Chains at their starting points, each in the chart of its mode."""
+    centres = target.positions([(mode.z, None) for mode in modes[: method.chains]])
+    if not all(one.possible for one in centres):
+        raise InputError("inference.posterior_no_start")
+    charts = [
+        chart_of(target, centre, mode.covariance, seed, method.bending)
+        for mode, centre in zip(modes, centres, strict=False)
+    ]
+    chains = []
     for k, one in enumerate(np.random.SeedSequence([seed, 1]).spawn(method.chains)):
-        mode, centre, rng = modes[k % len(modes)], centres[k % len(modes)], np.random.default_rng(one)
-        start = starting_point(target, mode, centre, rng, method.spread)
-        if not start.possible:
-            raise InputError("inference.posterior_no_start")
-        chains.append(begun(method.rules, start, mode.covariance, rng))
+        chart, centre, rng = charts[k % len(charts)], centres[k % len(charts)], np.random.default_rng(one)
+        start = _start(target, chart, centre, rng, method.spread)
+        chains.append(begun(method.rules, start, chart, rng))
     return chains
+
+
+def _start(
+    target: Target, chart: Chart, centre: Position, rng: np.random.Generator, spread: float
+) -> Position:
+    """A point `spread` standard deviations around a mode; the mode itself where those have no solution."""
+    step = spread * rng.standard_normal(len(centre.z))
+    for scale in (*0.5 ** np.arange(8), 0.0):
+        (trial,) = positions(target, [chart], [(scale * step, centre.track)])
+        if trial.possible:
+            break
+    return trial
 
 
 def _together(target: Target, rules: Rules, chains: list[Chain], until: int, show: Show) -> None:
@@ -63,7 +81,8 @@ def _together(target: Target, rules: Rules, chains: list[Chain], until: int, sho
     total = len(chains) * (rules.warmup + rules.draws)
     while asked:
         keys = list(asked)
-        for k, position in zip(keys, target.positions([asked[k] for k in keys]), strict=True):
+        found = positions(target, [chains[k].chart for k in keys], [asked[k] for k in keys])
+        for k, position in zip(keys, found, strict=True):
             try:
                 asked[k] = running[k].send(position)
             except StopIteration:
@@ -74,7 +93,8 @@ def _together(target: Target, rules: Rules, chains: list[Chain], until: int, sho
 
 def _renew(target: Target, chains: list[Chain]) -> None:
     """Solve every chain's point anew; one that has no solution this way keeps what it has."""
-    for one, found in zip(chains, target.positions([(one.here.z, None) for one in chains]), strict=True):
+    every = positions(target, [one.chart for one in chains], [(one.here.z, None) for one in chains])
+    for one, found in zip(chains, every, strict=True):
         if found.possible:
             one.here = found
 
@@ -110,7 +130,7 @@ def _drawn(rules: Rules, chains: list[Chain]) -> Drawn:
         return np.array([[getattr(each, name) for each in some] for some in draws])
 
     return Drawn(
-        z=table("z"),
+        z=np.array([one.chart.points(v) for one, v in zip(chains, table("z"), strict=True)]),
         log_density=table("log_density"),
         energy=table("energy"),
         divergent=table("divergent"),

@@ -103,6 +103,18 @@ class Coordinates:
                 both, np.log(above / below), np.where(low, np.log(above), np.where(high, np.log(below), y))
             )
 
+    def sizes(self, z: Array, spread: Array, states: Array) -> Array:
+        """(d,): what displacements are small or large against: one for logarithms and logits, else the value.
+
+        `states` (states,): scale of the states, for initial states that may be close to zero.
+        """
+        both, low, high = self._kinds
+        plain, column = ~(both | low | high | self.scales.log | self.scales.logit), self.index[:, 1]
+        found = np.where(plain, np.maximum(np.abs(z), spread), 1.0)
+        first = plain & (column < len(self.layout.initial_states))
+        found[first] = np.maximum(found[first], states[self.layout.initial_states[column[first]]])
+        return found
+
     def unknowns(self, y: Array) -> Array:
         """(k, experiments, width) from y (k, d); shared unknowns are the same in every experiment."""
         local = self.layout.local

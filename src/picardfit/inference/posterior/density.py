@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.attempt import Track
 from picardfit.inference.posterior.coordinates import Coordinates
-from picardfit.inference.posterior.lanes import Lanes, Track
+from picardfit.inference.posterior.lanes import Lanes
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.attempt import Track
 from picardfit.inference.posterior.density import Target
-from picardfit.inference.posterior.lanes import Track
 from picardfit.inference.posterior.methods import Drawn, Emcee, Nutpie, Show
 from picardfit.inference.posterior.nuts import root_of
 from picardfit.inference.posterior.setup import Mode

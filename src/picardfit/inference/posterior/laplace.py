@@ -8,6 +8,7 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.chart import chart_of
 from picardfit.inference.posterior.density import Position, Target
 from picardfit.inference.posterior.methods import Drawn, LaplaceDraws, Show
 from picardfit.inference.posterior.nuts import root_of
@@ -19,39 +20,52 @@ def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, sho
     """Equally weighted draws: points of the Gaussian, resampled by their smoothed weights."""
     rng = np.random.default_rng([seed, 2])
     top, covariance = maximum(method, replace(target, lanes=target.lanes.exact), mode)
-    root = root_of(covariance)
-    degrees, size = method.tails, len(root)
+    chart = chart_of(target, top, covariance, seed, method.bending)
+    degrees, size = method.tails, len(top.z)
     scattered = rng.standard_normal((method.draws, size))
     scattered /= np.sqrt(rng.chisquare(degrees, method.draws) / degrees)[:, None]
-    z = top.z + scattered @ root.T
-    log_density, done = np.empty(method.draws), 0
-    try:
-        for first in range(0, method.draws, method.lanes):
-            some = z[first : first + method.lanes]
-            found = target.positions([(one, top.track) for one in some], gradient=False)
-            log_density[first : first + len(some)] = [one.log_density for one in found]
-            done = first + len(some)
-            show(done, method.draws, 0)
-    except KeyboardInterrupt:
-        if not done:
-            raise
+    z = chart.points(scattered)
+    log_density, done = _densities(method, target, z, np.sum(scattered**2, axis=1), top, show)
     drawn_from = -0.5 * (degrees + size) * np.log1p(np.sum(scattered[:done] ** 2, axis=1) / degrees)
-    ratios = log_density[:done] - drawn_from
+    ratios = log_density - drawn_from
     exploded = int(np.sum(~np.isfinite(ratios)))
     if exploded == done:
         raise InputError("inference.posterior_no_start")
     log_weights, khat = smoothed(ratios)
     weights = np.exp(log_weights)
     chosen = rng.permutation(_resampled(weights, done, rng))
-    effective = float(1 / np.sum(weights**2))
     return Drawn(
         z[chosen][None],
         log_density[chosen][None],
         exploded=exploded,
-        effective=effective,
+        weighted=(z[:done], weights),
         khat=khat,
         missing=method.draws - done,
     )
+
+
+def _densities(
+    method: LaplaceDraws, target: Target, z: Array, radius: Array, top: Position, show: Show
+) -> tuple[Array, int]:
+    """Log-densities of the first points z, and how many there are: all unless Ctrl-C ends a later group.
+
+    Points of a group are solved by their radius, because a batch needs as many steps as its farthest point.
+    """
+    log_density, done = np.empty(len(z)), 0
+    width = method.lanes * method.group
+    try:
+        for first in range(0, len(z), width):
+            group = first + np.argsort(radius[first : first + width], kind="stable")
+            for begin in range(0, len(group), method.lanes):
+                some = group[begin : begin + method.lanes]
+                found = target.positions([(z[k], top.track) for k in some], gradient=False)
+                log_density[some] = [one.log_density for one in found]
+                show(first + begin + len(some), len(z), 0)
+            done = first + len(group)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+    return log_density[:done], done
 
 
 def _resampled(weights: Array, count: int, rng: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from picardfit.checks import as_number, as_whole
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.chart import Bending
 from picardfit.inference.posterior.nuts import Rules, Warmup
 
 Show = Callable[[int, int, int], None]  # iterations done, all iterations, divergences
@@ -32,6 +33,7 @@ class NUTS:
     counted: ClassVar[str] = "iterations"  # what a progress bar counts
     block: int = field(default=50, repr=False)  # iterations between two entries of a ledger; a choice
     adaptation: Warmup = field(default_factory=Warmup, repr=False)
+    bending: Bending = field(default_factory=Bending, repr=False)
 
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("chains", 1), ("warmup", 0), ("depth", 1), ("block", 1)):
@@ -68,7 +70,10 @@ class LaplaceDraws:
     draws: int = 4000
     tails: float = field(default=5.0, repr=False)  # degrees of freedom; a choice
     counted: ClassVar[str] = "draws"
+    independent: ClassVar[int] = 4  # as many effective draws are wanted as of 4 chains
     batch: int = field(default=32, repr=False)  # points that are solved side by side
+    group: int = field(default=16, repr=False)  # batches that are sorted by the radius of their points
+    bending: Bending = field(default_factory=Bending, repr=False)
     exact: int = field(
         default=60, repr=False
     )  # unknowns up to which the curvature is differenced; else Fisher's
@@ -147,6 +152,8 @@ class Drawn:
     steps: tuple[float, ...] = ()  # step size of each chain
     leaps: int = 0
     exploded: int = 0
-    effective: float | None = None  # draws that the importance weights are worth
+    weighted: tuple[Array, Array] | None = (
+        None  # points (n, d) and their weights (n,), from which z was drawn
+    )
     khat: float | None = None
     missing: int = 0  # draws of each chain that an interruption prevented

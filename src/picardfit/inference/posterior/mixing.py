@@ -55,6 +55,25 @@ def e_bfmi(energy: Array) -> Array:
     return found
 
 
+def weighted_effective(values: Array, weights: Array, ends: tuple[float, float]) -> tuple[float, float]:
+    """What weighted draws (n,) are worth for the mean and for the ends of an interval, whose tails have other weights.
+
+    The error of a weighted average of f is sum w^2 (f - mean f)^2 for weights that sum to 1; that of the probability
+    below a quantile is p (1 - p) / count.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        gaps = values - weights @ values
+        gaps = gaps / np.max(np.abs(gaps))
+    order = np.argsort(values, kind="stable")
+    counts = []
+    for part in ends:
+        below = np.empty(len(values))
+        below[order] = np.cumsum(weights[order]) <= part
+        counts.append(part * (1 - part) / float(weights**2 @ (below - part) ** 2))
+    spread = float(weights @ gaps**2)
+    return (spread / float(weights**2 @ gaps**2) if spread > 0 else np.nan), min(counts)
+
+
 def split(draws: Array) -> Array:
     """(2 chains, draws / 2): the halves of the chains; the middle draw of an odd number is left out."""
     half = draws.shape[1] // 2

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.attempt import Track
+from picardfit.inference.posterior.chart import Chart
 from picardfit.inference.posterior.density import Position
-from picardfit.inference.posterior.lanes import Track
 
 Ask = tuple[Array, Track | None]
 
@@ -212,7 +213,8 @@ class Chain:
     """A chain between two iterations: all that the next one depends on, and those that were done."""
 
     here: Position
-    covariance: Array  # the metric is its inverse
+    chart: Chart  # positions and iterations hold its v
+    covariance: Array  # of v; the metric is its inverse
     rng: np.random.Generator
     sizes: StepSize
     done: list[Iteration] = field(default_factory=list)  # with the warm-up
@@ -237,18 +239,20 @@ class Chain:
         self.sizes.learn(one.accept)
         if int(warm.first * rules.warmup) < count <= (ends[-1] if ends else 0):
             self.seen.append(one.z)
-        if count in ends:
-            faith = warm.faith + len(one.z)
-            spread = np.atleast_2d(np.cov(np.array(self.seen).T, bias=True)) if len(self.seen) > 1 else 0.0
+        if count in ends and len(self.seen) > 1:
+            together = self.chart.together
+            faith = warm.faith + int(together.sum(axis=1).max())
+            spread = together * np.atleast_2d(np.cov(np.array(self.seen).T, bias=True))
             self.covariance = (len(self.seen) * spread + faith * self.covariance) / (len(self.seen) + faith)
             self.__dict__.pop("root", None)
             self.seen = []
             self.sizes = StepSize(float(np.exp(self.sizes.mean)), rules.accept, warm)
 
 
-def begun(rules: Rules, start: Position, covariance: Array, rng: np.random.Generator) -> Chain:
+def begun(rules: Rules, start: Position, chart: Chart, rng: np.random.Generator) -> Chain:
     """A chain before its first iteration."""
-    return Chain(start, covariance, rng, StepSize(len(start.z) ** -0.25, rules.accept, rules.adaptation))
+    first = StepSize(len(start.z) ** -0.25, rules.accept, rules.adaptation)
+    return Chain(start, chart, np.eye(len(start.z)), rng, first)
 
 
 def advance(rules: Rules, chain: Chain, until: int) -> Generator[Ask, Position, None]:

@@ -2,70 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import time
-import warnings
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from picardfit import __version__
 from picardfit.checks import as_whole
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice, closest
 from picardfit.evidence.curves import checked_times
-from picardfit.fit import Fit, fit
+from picardfit.fit import Fit
 from picardfit.inference.bands import Bands, sampled_bands
-from picardfit.inference.posterior.chains import run_nuts
 from picardfit.inference.posterior.comparison import Comparison, loo, waic
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.engines import run_emcee, run_nutpie
-from picardfit.inference.posterior.laplace import run_laplace
-from picardfit.inference.posterior.methods import NUTS, Drawn, Emcee, LaplaceDraws, Method, Nutpie
-from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
-from picardfit.inference.posterior.pareto import TRUSTED
-from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
-from picardfit.inference.posterior.setup import (
-    MeshSettings,
-    Mode,
-    check_fit,
-    left_open,
-    mode_of,
-    target_of,
-    verified,
+from picardfit.inference.posterior.doubts import DOUBTS, mixing_notices
+from picardfit.inference.posterior.methods import Drawn, Method
+from picardfit.inference.posterior.mixing import (
+    Mixing,
+    e_bfmi,
+    ess_bulk,
+    ess_tail,
+    mcse_mean,
+    r_hat,
+    weighted_effective,
 )
-from picardfit.parallel.ledger import Ledger
-from picardfit.parallel.progress import Bar
+from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
 from picardfit.problem.named_values import experiment_index, labels_of
 from picardfit.problem.problem import Problem
-from picardfit.problem.serialisation import digest, problem_digest
-from picardfit.search.policy import SearchPolicy
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-News = Callable[[int, int, int], None] | Literal[False] | None
 QUANTILES = (0.025, 0.5, 0.975)
-
-
-@dataclass(frozen=True)
-class Modes:
-    """Which other optima of a fit chains begin at too; the value is chosen."""
-
-    worse: float = (
-        6.0  # log-density below the best up to which another optimum could hold draws: e^-6 is 0.25 %
-    )
-
-
-USUAL_MESH, USUAL_MODES = MeshSettings(), Modes()
 
 
 @shown
@@ -141,16 +114,26 @@ class Posterior:
         return np.zeros(0) if self.drawn.energy is None else e_bfmi(self.drawn.energy)
 
     @cached_property
-    def _table(self) -> dict[str, dict[str, float]]:
-        return {name: self._row(values) for name, values in self.draws.items()}
+    def table(self) -> dict[str, dict[str, float]]:
+        weighted = self._weighted
+        return {name: self._row(values, weighted.get(name)) for name, values in self.draws.items()}
 
-    def _row(self, values: np.ndarray) -> dict[str, float]:
+    @property
+    def _weighted(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """unknown -> points and weights from which its draws were taken; empty for chains."""
+        if self.drawn.weighted is None:
+            return {}
+        z, weights = self.drawn.weighted
+        values = self.coordinates.natural(self.coordinates.internal(z)[0])
+        return {name: (values[:, k], weights) for k, name in enumerate(self.coordinates.labels)}
+
+    def _row(self, values: np.ndarray, weighted: tuple[np.ndarray, np.ndarray] | None) -> dict[str, float]:
         low, middle, high = np.quantile(values, QUANTILES).tolist()
         sd = float(np.std(values, ddof=1)) if values.size > 1 else np.nan
         row = {"mean": float(values.mean()), "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
-        if self.drawn.effective is not None:
-            count = self.drawn.effective
-            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": count, "r_hat": np.nan}
+        if weighted is not None:
+            count, tail = weighted_effective(*weighted, (QUANTILES[0], QUANTILES[-1]))
+            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
         else:
             own = {
                 "mcse": mcse_mean(values),
@@ -167,12 +150,12 @@ class Posterior:
         """
         import pandas as pd
 
-        return pd.DataFrame.from_dict(self._table, orient="index")
+        return pd.DataFrame.from_dict(self.table, orient="index")
 
     @cached_property
     def warnings(self) -> tuple[Notice, ...]:
         """Why the draws may not represent the posterior; empty if nothing speaks against it."""
-        return (*_mixing_notices(self), *self.notices)
+        return (*mixing_notices(self), *self.notices)
 
     @property
     def trusted(self) -> bool:
@@ -269,167 +252,3 @@ class DrawsPicture:
     posterior: Posterior
     kind: str
     names: list[str] | None = None
-
-
-DOUBTS = {
-    "inference.not_mixed",
-    "inference.few_effective",
-    "inference.few_weights",
-    "inference.divergent",
-    "inference.low_energy",
-    "inference.weights_not_trusted",
-    "inference.posterior_inexact",
-    "inference.posterior_open",
-    "inference.several_modes",
-    "inference.one_mode",
-    "inference.no_diagnostics",
-}
-
-
-def _mixing_notices(one: Posterior) -> list[Notice]:
-    """What R-hat, effective draws, divergences and energies say."""
-    limits, table, found = one.limits, one._table, []
-    if one.drawn.khat is not None:
-        if not one.drawn.khat < TRUSTED:
-            found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
-        count = one.drawn.effective or 0.0
-        if count < limits.effective:
-            values = {"count": count, "wanted": limits.effective}
-            found.append(Notice("inference.few_weights", "", values))
-        return found
-    (chains, draws), method = one.shape, one.method
-    assert not isinstance(method, LaplaceDraws)
-    if draws < 4:
-        return [Notice("inference.no_diagnostics", "", {"draws": draws})]
-    worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
-    if not table[worst]["r_hat"] <= limits.r_hat:
-        found.append(Notice("inference.not_mixed", worst, {"r_hat": table[worst]["r_hat"]}))
-    least = {
-        name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
-        for name, row in table.items()
-    }
-    poorest = min(least, key=lambda name: least[name])
-    wanted = limits.effective * method.independent
-    if least[poorest] < wanted:
-        values = {"count": least[poorest], "wanted": wanted}
-        found.append(Notice("inference.few_effective", poorest, values))
-    if one.divergences:
-        found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
-    if isinstance(method, NUTS) and one.drawn.depth is not None:
-        full = int((one.drawn.depth >= method.depth).sum())
-        values = {"count": full, "draws": chains * draws, "depth": method.depth}
-        found += [Notice("inference.deep", "", values)] * bool(full)
-    low = float(np.min(one.e_bfmi, initial=np.inf))
-    if low < limits.energy:
-        found.append(Notice("inference.low_energy", "", {"value": low}))
-    return found
-
-
-def posterior(
-    given: Fit,
-    method: Method | None = None,
-    seed: int = 0,
-    progress: News = None,
-    ledger: str | Path | None = None,
-    mesh: MeshSettings = USUAL_MESH,
-    others: Modes = USUAL_MODES,
-) -> Posterior:
-    """Draws of the posterior of a fit's problem; see `Fit.posterior`."""
-    method = NUTS() if method is None else method
-    if not isinstance(method, Method):
-        raise InputError("inference.posterior_method", value=method)
-    if ledger is not None and not isinstance(method, NUTS):
-        raise InputError("inference.posterior_ledger", type(method).__name__)
-    seed = as_whole(seed, "seed", 0)
-    check_fit(given)
-    began = time.perf_counter()
-    modes = [mode_of(given), *_other_modes(given, others)]
-    target = target_of(given, modes[0], method.lanes, np.random.default_rng([seed, 0]), mesh)
-    with ExitStack() as stack:
-        show = _shown(method, progress, stack)
-        if target.lanes.count < method.lanes:  # one large lane each: NumPy leaves the interpreter to others
-            pool = stack.enter_context(ThreadPoolExecutor(min(method.lanes, os.cpu_count() or 1)))
-            target = replace(target, pool=pool)
-        match method:
-            case NUTS():
-                book = None if ledger is None else _book(ledger, given, method, seed, len(modes), stack)
-                drawn = run_nuts(method, target, modes, seed, show, book)
-            case LaplaceDraws():
-                drawn = run_laplace(method, target, modes[0], seed, show)
-            case Nutpie():
-                drawn = run_nutpie(method, target, modes[0], seed, show)
-            case Emcee():
-                drawn = run_emcee(method, target, modes[0], seed, show)
-    error = verified(replace(target, pool=None), drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
-    notices = _notices(given, method, drawn, modes, error, mesh)
-    return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
-
-
-def _shown(method: Method, progress: News, stack: ExitStack) -> Callable[[int, int, int], None]:
-    """What is called as draws are made: a bar by default, and the user's function."""
-    bar = Bar(method.counted) if progress is None else None
-    if bar:
-        stack.callback(bar.close)
-
-    def show(done: int, total: int, divergent: int) -> None:
-        if bar:
-            bar.show(done, total, f"{divergent} divergent" if divergent else "")
-        if progress:
-            progress(done, total, divergent)
-
-    return show
-
-
-def _book(path: str | Path, given: Fit, method: NUTS, seed: int, modes: int, stack: ExitStack) -> Ledger:
-    """The ledger of such a run, which is closed at the end."""
-    assert given.solution is not None
-    identity = {
-        "picardfit": __version__,
-        "work": "posterior",
-        "problem": problem_digest(given.problem),
-        "estimates": digest(given.solution.unknowns),
-        "method": asdict(method),
-        "seed": seed,
-        "modes": modes,
-    }
-    book = Ledger(path, identity)
-
-    def close() -> None:
-        book.close()
-        if book.broken:
-            warnings.warn(str(book.broken), stacklevel=5)
-
-    stack.callback(close)
-    return book
-
-
-def _other_modes(given: Fit, others: Modes) -> list[Mode]:
-    """The other optima of the searches that could hold draws, each found again from its parameters."""
-    found, best = [], given.optima[0].loss if given.optima else np.inf
-    for one in given.optima[1:]:
-        if one.loss - best > others.worse:
-            continue
-        again = fit(given.problem, start=one.parameters, policy=SearchPolicy(most=1), progress=False)
-        if again.status.converged and abs(again.objective - one.loss) < 0.01 * (1 + abs(one.loss)):
-            found.append(mode_of(again))
-    return found
-
-
-def _notices(
-    given: Fit, method: Method, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
-) -> tuple[Notice, ...]:
-    found = list(given.problem.remarks)
-    if len(modes) > 1:
-        code = "inference.several_modes" if isinstance(method, NUTS) else "inference.one_mode"
-        found.append(Notice(code, "", {"count": len(modes)}))
-    if names := left_open(given.problem, modes[0]):
-        found.append(Notice("inference.posterior_open", names[0], {"names": list(names)}))
-    for name in modes[0].at_bound:
-        found.append(Notice("inference.mode_at_bound", name))
-    if drawn.exploded:
-        found.append(Notice("inference.exploded", "", {"count": drawn.exploded}))
-    if not error <= mesh.biased:
-        found.append(Notice("inference.posterior_inexact", "", {"error": error}))
-    if drawn.missing:
-        found.append(Notice("inference.posterior_interrupted", "", {"missing": drawn.missing}))
-    return tuple(found)

@@ -11,9 +11,10 @@ from picardfit.collocation.adaptation import merge_breaks, split, state_scale
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.attempt import LaneSettings, Track
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.density import Position, Target
-from picardfit.inference.posterior.lanes import Lanes, LaneSettings, Track
+from picardfit.inference.posterior.density import Target
+from picardfit.inference.posterior.lanes import Lanes
 from picardfit.inference.posterior.nuts import root_of
 from picardfit.problem.problem import Problem
 
@@ -53,10 +54,15 @@ class Mode:
 
 
 def check_fit(fit: Fit) -> None:
-    """InputError unless a fit has a posterior: a noise model, an optimum, and nothing that is left entirely open."""
+    """InputError unless a fit has a posterior: a noise model, an optimum, and nothing that is left entirely open.
+
+    Events move the knots of a mesh, which draws keep.
+    """
     problem = fit.problem
     if problem.scatter is None:
         raise InputError("inference.posterior_without_noise")
+    if problem.timed is not None:
+        raise InputError("inference.posterior_events")
     if fit.solution is None or not fit.status.converged:
         raise InputError("inference.posterior_of_failed_fit", ended=fit.conclusion)
     coordinates = coordinates_of(problem)
@@ -230,16 +236,3 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
         if np.isfinite(exact) and np.isfinite(cost):
             gaps.append(cost + exact)
     return float(np.std(gaps)) if len(gaps) > 1 else np.nan
-
-
-def starting_point(
-    target: Target, mode: Mode, centre: Position, rng: np.random.Generator, spread: float
-) -> Position:
-    """A point `spread` standard deviations around a mode; `centre`, the mode, where those have no solution."""
-    root = root_of(mode.covariance)
-    step = spread * root @ rng.standard_normal(len(root))
-    for halving in range(8):
-        trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
-        if trial.possible:
-            return trial
-    return centre
