@@ -80,9 +80,10 @@ def test_the_first_of_several_data_files_is_changed():
 
 
 def test_input_columns_are_added_and_removed():
-    text = document.with_inputs("[inputs]\npump = 2.0\n", ["dose rate (mg)"])
+    header = ["time", "dose rate (mg)"]
+    text = document.with_inputs("[inputs]\npump = 2.0\n", ["dose rate (mg)"], header)
     assert tomllib.loads(text)["inputs"] == {"pump": 2.0, "dose_rate": {"column": "dose rate (mg)"}}
-    assert tomllib.loads(document.with_inputs(text, []))["inputs"] == {"pump": 2.0}
+    assert tomllib.loads(document.with_inputs(text, [], header))["inputs"] == {"pump": 2.0}
 
 
 def test_a_text_that_is_no_toml_is_refused():

@@ -11,7 +11,8 @@ pytest.importorskip("tomlkit")
 
 import picardfit as pf
 from picardfit.files.time_column import TimeSettings
-from picardfit.studio.sheet import Role, read_sheet, roles_of, with_role
+from picardfit.studio.roles import roles_of, with_role
+from picardfit.studio.sheet import Role, read_sheet
 from studio.browsing import STARTERS
 
 TABLE = "# from the lake\nyear;hare;note\n1900;30,5;cold\n1901;47,2;\n1902;;warm\n"

@@ -177,3 +177,11 @@ def notify(words: str, kind: str = "") -> None:
     """A note that goes by itself."""
     colours = {"bad": "negative", "good": "positive"}
     ui.notify(words, type=colours.get(kind), position="bottom", timeout=6000)  # type: ignore[arg-type]
+
+
+class Waiting:
+    """What stands on the page until the folder has been read."""
+
+    def __init__(self, title: str) -> None:
+        head(title, "")
+        working("Opening the study …")

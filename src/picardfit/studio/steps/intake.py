@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from nicegui import events, ui
 
 from picardfit.cli.new import Starter
 from picardfit.errors import InputError
-from picardfit.studio import document, opening, parts
+from picardfit.studio import document, parts
 
 if TYPE_CHECKING:
     from picardfit.studio.page import Page
@@ -25,15 +27,20 @@ STARTERS = {
 }
 
 
-def uploader(page: Page, accepts: str) -> ui.upload:
-    """A hidden uploader; `choose` and `dropping` open it."""
+def _opening() -> ModuleType:
+    """What reads files of all kinds: it loads much, so the first page does not wait for it."""
+    return importlib.import_module("picardfit.studio.opening")
+
+
+def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
+    """A hidden uploader; `choose` and `dropping` open it. `adds`: tables come beside those that are there."""
     settings = page.desk.settings
 
     async def take(event: events.MultiUploadEventArguments) -> None:
         try:
             files = {one.name: await one.read() for one in event.files}
             text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
-            kept, changed = await asyncio.to_thread(opening.opened, files, text)
+            kept, changed = await asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
             page.desk.add_files(kept, f"open {', '.join(kept) or next(iter(files))}", changed)
             parts.notify(f"Opened {', '.join(files)}", "good")
         except InputError as error:
@@ -96,6 +103,7 @@ def paste(page: Page) -> None:
         def take() -> None:
             complaint.clear()
             try:
+                opening = _opening()
                 files = opening.pasted(content["text"])
                 text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
                 page.desk.add_files(files, "paste a table", opening.with_table(text, next(iter(files))))
@@ -115,7 +123,7 @@ def starters(page: Page) -> None:
 
     def take(name: str) -> None:
         if name:
-            files, text = opening.starter(name)
+            files, text = _opening().starter(name)
             page.try_to(lambda: page.desk.add_files(files, f"starter {name}", text))
 
     options = {"": "Begin with a starter …", **{one.value: words for one, words in STARTERS.items()}}
