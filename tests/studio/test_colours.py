@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import picardfit.studio
-from picardfit.studio.palette import DARK, LIGHT
+from picardfit.studio.palette import DARK, LIGHT, NOTES
 
 SHEET = (Path(picardfit.studio.__file__).parent / "static" / "studio.css").read_text(encoding="utf-8")
 GROUNDS = ("paper", "surface", "raised", "sunken")
@@ -83,3 +83,8 @@ def test_colours_of_charts_have_contrast(look, ground):
     assert contrast(palette.faint, found[ground]) >= TEXT
     assert contrast(palette.ink, palette.tip) >= 7
     assert min(contrast(one, found[ground]) for one in palette.series) >= GRAPHIC
+
+
+@pytest.mark.parametrize("colour", NOTES.values())
+def test_notes_can_be_read(colour):
+    assert contrast("#ffffff", colour) >= TEXT

@@ -15,7 +15,7 @@ from picardfit.errors import InputError
 from picardfit.studio import document, parts
 from picardfit.studio.desk import Desk
 from picardfit.studio.job import Phase
-from picardfit.studio.palette import DARK, LIGHT, Palette
+from picardfit.studio.palette import DARK, LIGHT, NOTES, Palette
 from picardfit.studio.reading import Reading
 
 COOKIE = "picardfit-studio-look"
@@ -65,6 +65,7 @@ class Page:
         """Draw the page at a step; without one, at the first that has something left to do."""
         ui.add_head_html(HEAD)
         self.darkness = ui.dark_mode(self.dark)
+        ui.colors(**NOTES)
         names = [one.name for one in STEPS]
         begin = name if name in names else self._begin()
         with parts.tag("div", "frame"):

@@ -18,6 +18,8 @@ class Palette:
     series: tuple[str, ...]
 
 
+NOTES = {"positive": "#0b6b67", "negative": "#a3271f", "info": "#3f4b53"}  # under white words, light and dark
+
 LIGHT = Palette(
     "#1d2429",
     "#626c74",

@@ -176,7 +176,7 @@ def working(words: str) -> Element:
 def notify(words: str, kind: str = "") -> None:
     """A note that goes by itself."""
     colours = {"bad": "negative", "good": "positive"}
-    ui.notify(words, type=colours.get(kind), position="bottom", timeout=6000)  # type: ignore[arg-type]
+    ui.notify(words, type=colours.get(kind, "info"), position="bottom", timeout=6000)  # type: ignore[arg-type]
 
 
 class Waiting:

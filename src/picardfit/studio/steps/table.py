@@ -41,7 +41,8 @@ class TableView:
             self._roles(table)
             self.pager = parts.tag("div", "row")
             self.grid = ui.aggrid(self._grid_options(table.sheet), auto_size_columns=False)
-            self.grid.style("height: 330px").props["aria-label"] = "Table of the data"
+            tall = min(330, 38 + 30 * max(len(table.sheet.rows), 3))
+            self.grid.style(f"height: {tall}px").props["aria-label"] = "Table of the data"
             self.grid.on("cellValueChanged", self._typed, args=["rowId", "colId", "newValue", "data"])
             self.grid.on("cellFocused", self._focused, args=["rowIndex"])
         parts.text("p", HINT, "quiet").style("margin: -6px 0 14px; max-width: none")
