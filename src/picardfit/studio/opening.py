@@ -147,5 +147,7 @@ def pasted(words: str) -> dict[str, bytes]:
     """The table of cells that were copied from a spreadsheet."""
     kept = words.strip("\n") + "\n"
     name = "pasted.tsv" if "\t" in kept else "pasted.csv"
+    if kept.count("\n") < 2:  # a row of names without any numbers
+        raise InputError("files.empty_table").at(file=name)
     _check_table(name, kept.encode())
     return {name: kept.encode()}

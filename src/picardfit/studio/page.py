@@ -146,7 +146,7 @@ class Page:
         self._draw()
 
     def _ask_close(self) -> None:
-        with ui.dialog() as dialog, parts.card("Stop the studio?"):
+        with parts.dialog("Stop the studio?") as dialog:
             parts.text(
                 "p",
                 f"Everything is in {self.desk.study.folder}. A fit that runs is stopped with its best so far.",
@@ -154,7 +154,6 @@ class Page:
             with parts.tag("div", "row").style("margin-top: 16px"):
                 parts.button("Stop", lambda: self._close(dialog), "primary", id="really-stop")
                 parts.button("Go on", dialog.close)
-        dialog.open()
 
     def _close(self, dialog: ui.dialog) -> None:
         dialog.close()

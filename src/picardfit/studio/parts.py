@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from nicegui import ui
@@ -156,6 +157,14 @@ def card(title: str = "", quiet: str = "") -> Element:
         if quiet:
             text("p", quiet, "quiet")
     return made
+
+
+@contextmanager
+def dialog(title: str) -> Iterator[ui.dialog]:
+    """A question over the page, to be used with `with`; Quasar lets only a `div` in it be clicked."""
+    with ui.dialog() as made, tag("div", "dialog"), card(title):
+        yield made
+    made.open()
 
 
 def empty(title: str, words: str) -> Element:

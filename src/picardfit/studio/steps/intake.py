@@ -82,7 +82,7 @@ def dropping(area: ui.element, made: ui.upload) -> None:
 
 def paste(page: Page) -> None:
     """Ask for cells of a spreadsheet."""
-    with ui.dialog() as dialog, parts.card("Paste a table"):
+    with parts.dialog("Paste a table") as dialog:
         parts.text(
             "p",
             "Copy the cells in your spreadsheet, the names of the columns in their first row, and paste them here.",
@@ -115,7 +115,6 @@ def paste(page: Page) -> None:
         with parts.tag("div", "row").style("margin-top: 12px"):
             parts.button("Use this table", take, "primary", id="paste-take")
             parts.button("Cancel", dialog.close)
-    dialog.open()
 
 
 def starters(page: Page) -> None:

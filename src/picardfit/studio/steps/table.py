@@ -132,7 +132,7 @@ class TableView:
 
     def _ask_into(self, sheet: Sheet, column: str, states: tuple[str, ...]) -> None:
         """Ask which state the doses go into."""
-        with ui.dialog() as dialog, parts.card(f"Where do the doses in {column} go?"):
+        with parts.dialog(f"Where do the doses in {column} go?") as dialog:
             if not states:
                 parts.text("p", "Write the equations first: doses go into one of their states.")
 
@@ -144,7 +144,6 @@ class TableView:
                 for state in states:
                     parts.button(state, lambda s=state: take(s), "primary")
                 parts.button("Cancel", lambda: self._cancel(dialog))
-        dialog.open()
 
     def _cancel(self, dialog: ui.dialog) -> None:
         dialog.close()
@@ -233,7 +232,8 @@ class TableView:
             return
         row, name = int(event.args["data"]["n"]) - 1, sheet.header[int(column[1:])]
         changed = sheet.with_cell(row, name, str(event.args.get("newValue") or ""))
-        self._write(changed, f"row {row + 1} of {name}", self.view)
+        same = changed.file_name == changed.name  # a spreadsheet becomes another file, which all must show
+        self._write(changed, f"row {row + 1} of {name}", self.view if same else None)
 
     def _write(self, sheet: Sheet, label: str, by: object = None) -> None:
         self.view.attempt(lambda: self.desk.edit_sheet(self.number, sheet, label, by))
