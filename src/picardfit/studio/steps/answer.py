@@ -21,6 +21,7 @@ from picardfit.errors import InputError
 from picardfit.studio import charts, layers, parts
 from picardfit.studio.chart import Chart
 from picardfit.studio.steps import further
+from picardfit.studio.steps.population import KINDS, Population
 from picardfit.studio.steps.view import Shown
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
 
 LEAD = "What the data say, how sure that is, and what they do not say."
-KINDS = {"fine": "good", "mind": "mind", "failed": "bad"}
+STALE = "The problem was changed after this fit: fit again to see what that does."
 HEADER = ("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", "verdict", "true value")
 
 
@@ -80,13 +81,14 @@ class View(Shown):
                     self._show(self.fit)
 
     def _population(self, fit: Fit) -> None:
-        with parts.card("Population"):
-            parts.text("pre", str(fit), "words")
-        parts.button("Pictures and report", lambda: self.page.show("keep"), "primary")
+        if self.desk.is_stale:
+            parts.say(STALE, "mind")
+        Population(self, fit)
+        parts.button("Report and downloads", lambda: self.page.show("keep"), "primary")
 
     def _show(self, fit: Fit) -> None:
         if self.desk.is_stale:
-            parts.say("The problem was changed after this fit: fit again to see what that does.", "mind")
+            parts.say(STALE, "mind")
         told = summary(fit)
         with parts.card():
             parts.text("p", told.headline, "headline", id="headline")

@@ -146,6 +146,8 @@ class View(Shown):
         with parts.tag("div", "two"):
             with parts.card("As they are understood"):
                 ui.html(str(equations(model)), sanitize=False)
+                for event in model.events:
+                    parts.text("code", event.text, "event")
             with parts.card("Names"), parts.tag("div", "stack"):
                 for kind, names in groups.items():
                     if names:
