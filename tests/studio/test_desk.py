@@ -76,3 +76,30 @@ def test_listeners_are_told_who_made_a_change(lynx):
         return heard
 
     assert asyncio.run(walk()) == ["me", None]
+
+
+def test_curves_of_experiments_and_of_individuals_are_read(lynx):
+    desk = Desk(lynx)
+    assert desk.predictions() == {}
+    desk.results.mkdir()
+    table = desk.results / "predictions.csv"
+    table.write_text("experiment,date,time,x\none,2020-01-01,0,1.5\none,2020-01-02,1,\n", encoding="utf-8")
+    found = desk.predictions()["one"]
+    assert found["x"][0] == 1.5
+    assert found["x"][1] != found["x"][1]  # a gap
+    table.write_text("individual,time,x_measured,x_individual,x_typical\n7,0,,2.5,3\n", encoding="utf-8")
+    assert desk.predictions()["7"]["x"] == [2.5]
+
+
+def test_every_table_is_read_and_one_that_is_missing_is_told(lynx):
+    (lynx.folder / "other.csv").write_text("year,hare,lynx\n1900,1,2\n1901,3,4\n", encoding="utf-8")
+    lynx.write_text(document.with_another_file(lynx.text, "other.csv"), "add")
+    reading = read_folder(lynx, 0)
+    assert [one.sheet.name for one in reading.tables] == ["lynx_hare.csv", "other.csv"]
+    assert reading.rows == 23
+    assert [one.name for one in reading.file.problem.experiments] == ["lynx_hare", "other"]
+    lynx.write_text(document.with_another_file(lynx.text, "gone.csv"), "add")
+    again = read_folder(lynx, 1, reading)
+    assert again.tables[1] is reading.tables[1]
+    assert len(again.tables) == 2
+    assert again.about("data")

@@ -199,10 +199,12 @@ class Desk:
             return {}
         found: dict[str, dict[str, list[float]]] = {}
         for row in rows:
-            own = found.setdefault(row.pop("experiment"), {})
-            row.pop("date", None)
+            whose = row.pop("experiment", None) or row.pop("individual", "")
+            own = found.setdefault(whose, {})
             for name, cell in row.items():
-                own.setdefault(name, []).append(float(cell) if cell else float("nan"))
+                if name != "date":
+                    column = name.removesuffix("_individual")  # of a population: beside the typical curve
+                    own.setdefault(column, []).append(float(cell) if cell else float("nan"))
         return found
 
     async def shutdown(self) -> None:
