@@ -134,6 +134,7 @@ def test_two_tables_noise_of_each_observable_and_a_derived_quantity(chromium, ru
     page.fill("[aria-label='proportional of the noise of prey']", "0.1")
     page.keyboard.press("Tab")
     page.fill("[aria-label='Name of a new derived quantity']", "ratio")
+    page.keyboard.press("Tab")
     page.fill("[aria-label='Formula of a new derived quantity']", "a/d")
     page.keyboard.press("Tab")
     page.wait_for_selector("[aria-label='Formula of ratio']")
@@ -153,3 +154,24 @@ def test_two_tables_noise_of_each_observable_and_a_derived_quantity(chromium, ru
     assert given["derived"] == {"ratio": "a/d"}
     assert given["parameters"]["a"]["prior"] == {"type": "normal", "mean": 0.4, "sd": 0.2}
     assert page.complaints == []
+
+
+def test_doses_ask_for_their_state_and_the_studio_is_stopped_on_the_page(chromium, running, tmp_path):
+    table = tmp_path / "dose.csv"
+    table.write_text("time,conc,dose\n0,,100\n1,5.1,\n2,3.2,\n4,1.1,\n", encoding="utf-8")
+    page = opened(chromium, running.address)
+    page.set_input_files("input[type=file] >> nth=0", table)
+    page.wait_for_selector("#data-count:text-is('4 rows, 3 columns')")
+    step(page, "Equations")
+    type_equations(page, "gut' = -ka*gut\nbody' = ka*gut - out*body")
+    page.wait_for_selector("text=2 states, 2 parameters")
+    step(page, "Data")
+    page.select_option("select[data-column=dose]", "dose")
+    page.click(".q-dialog button:text-is('gut')")
+    page.wait_for_selector("select[data-column=dose].role-dose")
+    doses = {"into": "gut", "times": [0], "amounts": [100]}
+    assert problem_of(running)["experiments"]["dose"]["doses"] == doses
+    page.click("#stop-studio")
+    page.click("#really-stop")
+    page.wait_for_selector("text=The studio has stopped")
+    assert running.process.wait(20) == 0

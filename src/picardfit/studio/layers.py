@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
+DATA = "data"  # label of the data where there is only one experiment
 Columns = Mapping[str, Sequence[float]]  # of predictions.csv, of one experiment
 
 
@@ -33,7 +34,8 @@ def data(problem: Problem, one: Experiment, name: str, label: str, colour: int) 
         (between, limits.mean(axis=1), "between"),
     ):
         if chosen.any():
-            found.append(Points(f"{label}, {mark}", one.times[chosen], at[chosen], colour, mark=mark))
+            words = "censored" if label == DATA else label
+            found.append(Points(words, one.times[chosen], at[chosen], colour, mark=mark))
     return found
 
 

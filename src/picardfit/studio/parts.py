@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from nicegui import ui
+from nicegui import Client, ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
@@ -54,13 +55,41 @@ def button(
 def field(
     value: object, handler: Handler, label: str, classes: str = "", kind: str = "text", **props: object
 ) -> Element:
-    """A field that tells its text when it is left or Enter is pressed."""
-    shown = "" if value is None else str(value)
+    """A field that tells its text when it is left or Enter is pressed.
+
+    What somebody is typing outlives a field that is drawn again, by its label.
+    """
+    client = ui.context.client
+    began = _TYPING.get(client, ("", ""))
+    shown = began[1] if began[0] == label else "" if value is None else str(value)
     made = tag(
         "input", f"in {classes}", type=kind, value=shown, aria_label=label, autocomplete="off", **props
     )
-    made.on("change", lambda e: handler(e.args), js_handler=VALUE)
+
+    def typed(words: str) -> None:
+        _TYPING[client] = label, words
+
+    def take(words: str) -> None:
+        _TYPING.pop(client, None)
+        handler(words)
+
+    def left(words: str) -> None:
+        if (
+            _TYPING.get(client, ("", ""))[0] == label
+        ):  # drawn again while it was typed: there is no change event
+            take(words)
+
+    made.on("input", lambda e: typed(e.args), js_handler=VALUE)
+    made.on("change", lambda e: take(e.args), js_handler=VALUE)
+    made.on("blur", lambda e: left(e.args), js_handler=VALUE)
+    if began[0] == label:
+        client.run_javascript(f"document.getElementById('c{made.id}')?.focus()")
     return made
+
+
+_TYPING: WeakKeyDictionary[Client, tuple[str, str]] = (
+    WeakKeyDictionary()
+)  # label and text of the field in hand
 
 
 def tick(value: bool, handler: Handler, label: str, words: str = "") -> Element:

@@ -48,6 +48,7 @@ class Series:
     values: np.ndarray
     rows: np.ndarray
     left_out: np.ndarray  # whether a value is left out, (points,)
+    marks: np.ndarray  # "below" or "above" a limit, "between" two; "" where it is exact, (points,)
 
 
 @dataclass(frozen=True)
@@ -158,12 +159,12 @@ class Sheet:
             groups, names = kept.labels(found[Role.EXPERIMENT][0])
         series = []
         for quantity, column, own in self._quantities(kept, found[Role.MEASURED]):
-            values = _numbers(kept, column)
+            values, marks = _numbers(kept, column)
             out = np.array([(int(row), column) in self.left_out for row in rows])
             for g, name in enumerate(names):
                 mine = own & (groups == g) & np.isfinite(values)
                 if mine.any():
-                    part = at[mine], values[mine], rows[mine], out[mine]
+                    part = at[mine], values[mine], rows[mine], out[mine], marks[mine]
                     series.append(Series(name, quantity, column, *part))
         return series
 
@@ -177,23 +178,32 @@ class Sheet:
         return [(name, value, codes == k) for k, name in enumerate(names) if name]
 
 
-def _numbers(table: RawTable, column: str) -> np.ndarray:
-    """The cells of a column as floats; NaN where one is blank, censored or wrong."""
+def _numbers(table: RawTable, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """The cells of a column as floats, and marks of those that are censored: they stand at their limit, or between two.
 
-    def number(text: object) -> float:
-        try:
-            return float(str(text).replace(",", ".") if table.decimal_comma else str(text))
-        except ValueError:
-            return np.nan
-
+    NaN where a cell is blank or wrong.
+    """
     cells = table.columns[column]
+    exact = np.zeros(len(cells), "U7")
     if cells.dtype != object:
-        return cells.astype(float) if cells.dtype.kind in "if" else np.full(len(cells), np.nan)
+        return (cells.astype(float) if cells.dtype.kind in "if" else np.full(len(cells), np.nan)), exact
     try:
         found = cells.astype(float)
     except (TypeError, ValueError):
-        found = np.array([number(cell) for cell in cells])
-    return np.where(np.isfinite(found), found, np.nan)
+        pairs = [_value(str(cell), table.decimal_comma) for cell in cells]
+        found, exact = np.array([one for one, _ in pairs]), np.array([mark for _, mark in pairs], "U7")
+    return np.where(np.isfinite(found), found, np.nan), exact
+
+
+def _value(words: str, decimal_comma: bool) -> tuple[float, str]:
+    """A cell as a number and a mark: `<0.25` is below its limit, `>1000` above, `0.1..0.25` between."""
+    text = words.replace(",", ".") if decimal_comma else words
+    mark = {"<": "below", ">": "above"}.get(text[:1], "between" if ".." in text else "")
+    ends = text.split("..") if mark == "between" else [text.removeprefix(text[0]) if mark else text]
+    try:
+        return sum(map(float, ends)) / len(ends), mark
+    except ValueError:
+        return np.nan, ""
 
 
 def read_sheet(path: Path, name: str, sheet: str | None = None) -> Sheet:

@@ -52,17 +52,18 @@ def _row(view: View, name: str, one: dict[str, Any]) -> None:
 
 
 def _new(view: View) -> None:
-    """A blank row, which becomes a quantity as soon as it has a name and a formula."""
-    typed = {"name": "", "formula": ""}
+    """A blank row, which becomes a quantity as soon as it has a name and a formula; half of them is kept."""
+    typed = view.fresh
 
     def take(key: str, words: str) -> None:
         typed[key] = words.strip()
-        if typed["name"] and typed["formula"]:
-            _put(view, typed["name"], typed["formula"])
+        if typed.get("name") and typed.get("formula"):
+            name, formula = typed.pop("name"), typed.pop("formula")
+            _put(view, name, formula)
 
     for key, example, look in (("name", "half_life", "mono"), ("formula", "log(2)/k", "wide mono")):
         with parts.tag("td"):
             label = f"{key.capitalize()} of a new derived quantity"
-            made = parts.field("", lambda v, k=key: take(k, v), label, look, placeholder=example)
+            made = parts.field(typed.get(key), lambda v, k=key: take(k, v), label, look, placeholder=example)
             if key == "name":
                 made.style("width: 130px")

@@ -34,6 +34,7 @@ class View(Shown):
     moved: dict[str, float] | None = None
 
     def build(self) -> None:
+        self.fresh: dict[str, str] = {}  # a derived quantity that is half typed
         parts.head("Play", LEAD)
         self.top = parts.tag("div")
         self.table = parts.tag("div")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from nicegui import ui
 
 from picardfit.studio import charts, document, parts
@@ -278,15 +279,9 @@ class TableView:
     def _panel(self, name: str, series: list[Series], time: str) -> None:
         limit = self.desk.settings
         layers = [
-            charts.Points(
-                one.experiment,
-                one.times,
-                one.values,
-                k,
-                [f"{row}|{one.column}" for row in one.rows.tolist()],
-                one.left_out,
-            )
+            _points(one, mark, k)
             for k, one in enumerate(series[: limit.experiments])
+            for mark in np.unique(one.marks).tolist()
         ]
         total = sum(len(one.times) for one in series)
         with parts.card():
@@ -309,3 +304,12 @@ class TableView:
         if sheet is None or not bar or not row.isdecimal() or column not in sheet.header:
             return
         self._write(sheet.toggled(int(row), column), f"leave out row {int(row) + 1} of {column}")
+
+
+def _points(one: Series, mark: str, colour: int) -> charts.Points:
+    """The values of a series that are exact, or those with a mark; a click tells their place in the table."""
+    own = one.marks == mark
+    places = [f"{row}|{one.column}" for row in one.rows[own].tolist()]
+    return charts.Points(
+        one.experiment, one.times[own], one.values[own], colour, places, one.left_out[own], mark
+    )
