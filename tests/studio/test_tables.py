@@ -175,3 +175,29 @@ def test_doses_ask_for_their_state_and_the_studio_is_stopped_on_the_page(chromiu
     page.click("#really-stop")
     page.wait_for_selector("text=The studio has stopped")
     assert running.process.wait(20) == 0
+
+
+def test_what_is_being_typed_outlives_a_change_elsewhere(chromium, running, tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("time,x\n0,5\n1,3\n2,2\n", encoding="utf-8")
+    page = opened(chromium, running.address)
+    page.set_input_files("input[type=file] >> nth=0", table)
+    page.wait_for_selector("#data-count:text-is('3 rows, 2 columns')")
+    step(page, "Equations")
+    type_equations(page, "x' = -k*x")
+    page.wait_for_selector("text=1 state, 1 parameter")
+    step(page, "Play")
+    field = page.wait_for_selector("[aria-label='Upper bound of k']")
+    page.click("[aria-label='Upper bound of k']", click_count=3)
+    page.keyboard.type("7.5")
+    other = opened(page.context, running.address)
+    step(other, "Keep")
+    other.fill("#problem-text", (running.folder / "problem.toml").read_text(encoding="utf-8") + "# mine\n")
+    other.click("#save-text")
+    page.wait_for_function("(one) => !one.isConnected", arg=field)  # the table was drawn again
+    page.wait_for_function("document.activeElement.getAttribute('aria-label') === 'Upper bound of k'")
+    assert page.input_value("[aria-label='Upper bound of k']") == "7.5"
+    page.keyboard.press("Tab")
+    page.wait_for_selector("#undo[title*='upper of k']")
+    assert problem_of(running)["parameters"]["k"]["upper"] == 7.5
+    assert "# mine" in (running.folder / "problem.toml").read_text(encoding="utf-8")
