@@ -99,7 +99,7 @@ def one_action(page, chance: random.Random) -> None:
 
 def act(page, what: str, chance: random.Random) -> None:
     selectors = {
-        "button": "main button:not(#really-stop), .q-dialog button",
+        "button": "main button, .q-dialog button:not(#really-stop)",
         "field": "main input.in",
         "choice": "main select",
         "slider": "main input[type=range]",

@@ -71,7 +71,9 @@ class Page:
         with parts.tag("div", "frame"):
             parts.text("a", "Skip to the step", "skip", href="#step-title")
             self._rail()
-            self.main = parts.tag("main", "main", id="main")
+            self.main = parts.tag(
+                "section", "main", id="main", aria_labelledby="step-title"
+            )  # within the page's main
         self.desk.listeners.append(self._changed)
         self.desk.watchers.append(self._news)
         self.client.on_delete(self._leave)

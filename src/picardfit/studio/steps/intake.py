@@ -45,7 +45,8 @@ def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
             parts.notify(f"Opened {', '.join(files)}", "good")
         except InputError as error:
             parts.notify(parts.told(error), "bad")
-        made.reset()
+        if not made.is_deleted:  # nobody has gone to another step meanwhile
+            made.reset()
 
     def refuse() -> None:
         parts.notify(
