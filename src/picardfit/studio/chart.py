@@ -21,6 +21,7 @@ class Chart(EChart, component="static/studio_chart.js"):
         clicked: Callable[[Any], None] | None = None,
     ) -> None:
         super().__init__(options, clicked)
+        self._update_method = None  # the component watches its options itself
         self.props["role"], self.props["aria-label"] = "img", label
         if height is not None:
             self.style(f"height: {height}px")

@@ -17,6 +17,9 @@ export default {
     this.observer.disconnect();
     this.chart.dispose();
   },
+  watch: {
+    options: "update_chart", // rather than a call from outside, which may come before this script
+  },
   methods: {
     update_chart() {
       convertDynamicProperties(this.options, true);
