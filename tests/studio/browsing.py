@@ -17,8 +17,6 @@ import pytest
 STARTERS = Path(__file__).parents[2] / "src" / "picardfit" / "examples" / "starters"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
-HARMLESS = "reading 'dispose'"  # NiceGUI 3.18 complains of a chart that goes before it was ever drawn
-
 
 def needed():
     """Skip, with the reason, where there is no browser to drive."""
@@ -93,12 +91,8 @@ def opened(made, address: str, width: int = 1280, height: int = 800):
     page.set_default_timeout(40_000)
     page.complaints = []
 
-    def complain(text):
-        if HARMLESS not in text:
-            page.complaints.append(text)
-
-    page.on("pageerror", lambda error: complain(f"{error} {error.stack}"))
-    page.on("console", lambda one: complain(one.text) if one.type == "error" else None)
+    page.on("pageerror", lambda error: page.complaints.append(f"{error} {error.stack}"))
+    page.on("console", lambda one: page.complaints.append(one.text) if one.type == "error" else None)
     page.goto(address)
     page.wait_for_selector("#step-title")
     return page

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("tomlkit")
 
 from picardfit.studio import document
-from picardfit.studio.desk import Desk, read_folder
+from picardfit.studio.desk import Desk
+from picardfit.studio.folder import read_folder
 from picardfit.studio.sheet import Role
 from picardfit.studio.study import Study
 from studio.browsing import STARTERS
@@ -24,8 +25,9 @@ def lynx(tmp_path):
 def test_a_folder_is_read_with_its_table(lynx):
     reading = read_folder(lynx, 0)
     assert reading.file is not None
-    assert reading.roles == {"year": Role.TIME, "hare": Role.MEASURED, "lynx": Role.MEASURED}
-    assert [one.name for one in reading.series] == ["hare", "lynx"]
+    (table,) = reading.tables
+    assert table.roles == {"year": Role.TIME, "hare": Role.MEASURED, "lynx": Role.MEASURED}
+    assert [one.name for one in table.series] == ["hare", "lynx"]
 
 
 def test_the_model_is_known_where_other_parts_are_wrong(lynx):
@@ -51,7 +53,7 @@ def test_data_outside_of_the_folder_are_not_read(tmp_path, name):
     study.write_text(f"equations = \"x' = -k*x\"\ndata = '{name}'\n[parameters]\nk = [0, 1]\n", "evil")
     reading = read_folder(study, 0)
     assert reading.file is None
-    assert reading.sheet is None
+    assert reading.tables == ()
     assert [one.code for one in reading.about("data")] == ["studio.outside"]
 
 
@@ -59,8 +61,8 @@ def test_a_table_that_has_not_changed_is_not_read_again(lynx):
     first = read_folder(lynx, 0)
     lynx.write_text(document.with_belief(lynx.text, ("parameters", "birth"), upper=9.0), "bounds")
     second = read_folder(lynx, 1, first)
-    assert second.sheet is first.sheet
-    assert second.series is first.series
+    assert second.tables[0].sheet is first.tables[0].sheet
+    assert second.tables[0].series is first.tables[0].series
 
 
 def test_listeners_are_told_who_made_a_change(lynx):
@@ -74,3 +76,30 @@ def test_listeners_are_told_who_made_a_change(lynx):
         return heard
 
     assert asyncio.run(walk()) == ["me", None]
+
+
+def test_curves_of_experiments_and_of_individuals_are_read(lynx):
+    desk = Desk(lynx)
+    assert desk.predictions() == {}
+    desk.results.mkdir()
+    table = desk.results / "predictions.csv"
+    table.write_text("experiment,date,time,x\none,2020-01-01,0,1.5\none,2020-01-02,1,\n", encoding="utf-8")
+    found = desk.predictions()["one"]
+    assert found["x"][0] == 1.5
+    assert found["x"][1] != found["x"][1]  # a gap
+    table.write_text("individual,time,x_measured,x_individual,x_typical\n7,0,,2.5,3\n", encoding="utf-8")
+    assert desk.predictions()["7"]["x"] == [2.5]
+
+
+def test_every_table_is_read_and_one_that_is_missing_is_told(lynx):
+    (lynx.folder / "other.csv").write_text("year,hare,lynx\n1900,1,2\n1901,3,4\n", encoding="utf-8")
+    lynx.write_text(document.with_another_file(lynx.text, "other.csv"), "add")
+    reading = read_folder(lynx, 0)
+    assert [one.sheet.name for one in reading.tables] == ["lynx_hare.csv", "other.csv"]
+    assert reading.rows == 23
+    assert [one.name for one in reading.file.problem.experiments] == ["lynx_hare", "other"]
+    lynx.write_text(document.with_another_file(lynx.text, "gone.csv"), "add")
+    again = read_folder(lynx, 1, reading)
+    assert again.tables[1] is reading.tables[1]
+    assert len(again.tables) == 2
+    assert again.about("data")

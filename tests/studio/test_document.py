@@ -80,12 +80,37 @@ def test_the_first_of_several_data_files_is_changed():
 
 
 def test_input_columns_are_added_and_removed():
-    text = document.with_inputs("[inputs]\npump = 2.0\n", ["dose rate (mg)"])
+    header = ["time", "dose rate (mg)"]
+    text = document.with_inputs("[inputs]\npump = 2.0\n", ["dose rate (mg)"], header)
     assert tomllib.loads(text)["inputs"] == {"pump": 2.0, "dose_rate": {"column": "dose rate (mg)"}}
-    assert tomllib.loads(document.with_inputs(text, []))["inputs"] == {"pump": 2.0}
+    assert tomllib.loads(document.with_inputs(text, [], header))["inputs"] == {"pump": 2.0}
 
 
 def test_a_text_that_is_no_toml_is_refused():
     with pytest.raises(InputError) as caught:
         document.with_value("a = = 1", ("title",), "x")
     assert caught.value.code == "studio.not_toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '# mine\ndata = ["a.csv", { file = "b.csv", time = "day" }]\n',
+        '# mine\n[[data]]\nfile = "a.csv"\n[[data]]\nfile = "b.csv"\ntime = "day"\n',
+    ],
+)
+def test_a_list_of_files_is_changed_in_place(text):
+    changed = document.with_data(text, 1, time="week")
+    changed = document.with_another_file(changed, "c.csv")
+    assert [one["file"] for one in document.data_files(changed)] == ["a.csv", "b.csv", "c.csv"]
+    assert document.data_of(changed, 1)["time"] == "week"
+    assert document.with_another_file(changed, "c.csv") == changed
+    left = document.without_file(document.without_file(changed, 0), 0)
+    assert [one["file"] for one in document.data_files(left)] == ["c.csv"]
+    assert document.data_files(document.without_file(left, 0)) == []
+    assert changed.startswith("# mine")
+
+
+def test_one_file_becomes_a_list():
+    text = document.with_another_file('data = { file = "a.csv", time = "day" }\n', "b.csv")
+    assert tomllib.loads(text)["data"] == [{"file": "a.csv", "time": "day"}, "b.csv"]

@@ -16,7 +16,6 @@ from picardfit.errors import InputError
 from studio.browsing import STARTERS, browser, needed, opened, step, studio, type_equations
 
 ROWS = 100_000
-HARMLESS = "reading 'dispose'"  # NiceGUI 3.18 complains of a chart that goes before it was ever drawn
 MINUTES = float(os.environ.get("PICARDFIT_MONKEY_MINUTES", "10"))
 WORDS = ("x", "a*x - b", "1e", "-3", "0", "hare' = )", "'", '"', "<b>", "é", "log(", "1/0", "first", "9" * 30)
 
@@ -68,7 +67,7 @@ def test_random_clicking_and_typing_breaks_nothing(chromium, tmp_path):
         until = time.monotonic() + 60 * MINUTES
         while time.monotonic() < until:
             one_action(page, chance)
-        assert [one for one in page.complaints if HARMLESS not in one] == []
+        assert page.complaints == []
         assert running.process.poll() is None
         page.close()
     assert tomllib.loads((running.folder / "problem.toml").read_text(encoding="utf-8"))
@@ -100,7 +99,7 @@ def one_action(page, chance: random.Random) -> None:
 
 def act(page, what: str, chance: random.Random) -> None:
     selectors = {
-        "button": "main button:not(#really-stop), .q-dialog button",
+        "button": "main button, .q-dialog button:not(#really-stop)",
         "field": "main input.in",
         "choice": "main select",
         "slider": "main input[type=range]",

@@ -81,6 +81,19 @@ def test_a_mistake_is_shown_and_undone(lynx):
     visit(lynx, journey, "keep")
 
 
+def test_events_are_shown_under_the_equations(tmp_path):
+    folder = tmp_path / "ball"
+    folder.mkdir()
+    lines = "height' = speed", "speed' = -g", "when height < 0: speed = -e*speed"
+    text = document.with_equations("", "\n".join(lines))
+    (folder / "problem.toml").write_text(text, encoding="utf-8")
+
+    async def journey(user, desk):
+        await user.should_see("when height < 0: speed = -e*speed", retries=40)
+
+    visit(folder, journey, "equations")
+
+
 def test_names_from_files_are_text(lynx):
     evil = "<img src=x onerror=alert(1)>"
     table = lynx / "lynx_hare.csv"

@@ -11,7 +11,8 @@ pytest.importorskip("tomlkit")
 
 import picardfit as pf
 from picardfit.files.time_column import TimeSettings
-from picardfit.studio.sheet import Role, read_sheet, roles_of, with_role
+from picardfit.studio.roles import roles_of, with_role
+from picardfit.studio.sheet import Role, read_sheet
 from studio.browsing import STARTERS
 
 TABLE = "# from the lake\nyear;hare;note\n1900;30,5;cold\n1901;47,2;\n1902;;warm\n"
@@ -127,3 +128,11 @@ def test_a_table_in_which_nothing_is_measured_any_more_says_so(tmp_path):
     text = with_role(sheet, 'data = "x.csv"\n', "x", Role.IGNORED)
     assert roles_of(sheet, text)["x"] is Role.IGNORED
     assert roles_of(sheet, with_role(sheet, text, "x", Role.MEASURED))["x"] is Role.MEASURED
+
+
+def test_censored_values_stand_at_their_limits(tmp_path):
+    sheet = sheet_of(tmp_path, "time,x\n0,1.5\n1,<0.25\n2,>10\n3,1..3\n4,?\n5,\n")
+    (series,) = sheet.series(roles_of(sheet, "", ["x"]), TimeSettings())
+    assert series.times.tolist() == [0, 1, 2, 3]
+    assert series.values.tolist() == [1.5, 0.25, 10, 2]
+    assert series.marks.tolist() == ["", "below", "above", "between"]

@@ -53,7 +53,7 @@ def _content(fit: PopulationFit, title: str) -> dict[str, object]:
         "title": title,
         "size": f"{counted(fit.estimated, 'estimated number')} from {words[1]} of {words[0]}",
         "date": f"{date.today():%d %B %Y}",
-        "verdict": _summary(fit),
+        "verdict": population_summary(fit),
         **fitted(problem),
         "experiments": experiment_table(problem.experiments, problem.initial),
         "solved": fit.optimum is not None,
@@ -64,7 +64,7 @@ def _content(fit: PopulationFit, title: str) -> dict[str, object]:
     return shown if fit.optimum is None else shown | _estimates(fit)
 
 
-def _summary(fit: PopulationFit) -> Summary:
+def population_summary(fit: PopulationFit) -> Summary:
     """The verdict at the top: yellow where something should be known before the estimates are used."""
     if not fit.success:
         return Summary("failed", "The fit did not succeed.", [fit.message])

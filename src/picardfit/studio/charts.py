@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from picardfit.studio.palette import Palette
 from picardfit.studio.settings import DEFAULT, StudioSettings
 
 ROUND = "value => typeof value === 'number' ? String(Number(value.toPrecision(5))) : value"
@@ -17,42 +18,15 @@ TICK = (
 )
 
 
-@dataclass(frozen=True)
-class Palette:
-    """Colours of a chart. People with every kind of sight can distinguish `series` (after Okabe and Ito)."""
-
-    ink: str
-    faint: str
-    line: str
-    accent: str
-    warm: str
-    tip: str
-    series: tuple[str, ...]
-
-
-LIGHT = Palette(
-    "#1d2429",
-    "#626c74",
-    "#e6e3da",
-    "#0b6b67",
-    "#b5501b",
-    "#ffffff",
-    ("#0b6b67", "#b5501b", "#3f5fa8", "#8a6d00", "#8b3a7e", "#4c7a2c", "#5a636a", "#a3271f"),
-)
-DARK = Palette(
-    "#e7eae8",
-    "#98a3a8",
-    "#2c353a",
-    "#63c7bf",
-    "#f0a36b",
-    "#1f262b",
-    ("#63c7bf", "#f0a36b", "#94b2f2", "#e0c35c", "#dd9ad0", "#a6cf86", "#b6bfc3", "#ff9b8f"),
-)
+SYMBOLS = {"": "circle", "below": "triangle", "above": "triangle", "between": "rect"}
 
 
 @dataclass(frozen=True)
 class Points:
-    """Measured values; `ids` come back when one is clicked, `out` says which are left out."""
+    """Measured values; `ids` come back when one is clicked, `out` says which are left out.
+
+    `mark`: where a censored value is, `below` or `above` its limit or `between` two; blank for exact ones.
+    """
 
     label: str
     times: np.ndarray
@@ -60,6 +34,7 @@ class Points:
     colour: int = 0
     ids: Sequence[object] | None = None
     out: np.ndarray | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,10 +137,13 @@ def panel(
     *,
     log_x: bool = False,
     log_y: bool = False,
+    low: bool = False,
     settings: StudioSettings = DEFAULT,
 ) -> dict[str, Any]:
-    """A chart of data, curves and bands over time."""
+    """A chart of data, curves and bands over time; a `low` one has few ticks."""
     options = base(palette, x_name, log_x, log_y)
+    if low:
+        options["yAxis"]["splitNumber"] = 2
     for layer in layers:
         colour = palette.series[layer.colour % len(palette.series)]
         if isinstance(layer, Points):
@@ -216,6 +194,8 @@ def _points(layer: Points, colour: str, palette: Palette, most: int) -> list[dic
             "type": "scatter",
             "name": layer.label,
             "data": data,
+            "symbol": SYMBOLS[layer.mark],
+            "symbolRotate": 180 if layer.mark == "below" else 0,
             "symbolSize": 4 if small else 8,
             "itemStyle": {
                 "color": "transparent" if not small else colour,

@@ -12,145 +12,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from picardfit.cli.saved import FIT, RESULTS
-from picardfit.errors import InputError, Notice
-from picardfit.files.problem_file import FILE_NAME, ProblemFile, read_problem_file
-from picardfit.files.sections.doses import covariate_names
-from picardfit.files.sections.equations import Inputs, read_model
-from picardfit.files.sections.times import read_time
-from picardfit.files.time_column import TimeSettings
-from picardfit.files.toml_source import ProblemFileError, Source, schema
+from picardfit.cli.saved import FIT, PROBLEM, RESULTS
+from picardfit.errors import InputError
 from picardfit.studio import document
 from picardfit.studio.job import Job, Phase
+from picardfit.studio.reading import Reading
 from picardfit.studio.settings import DEFAULT, StudioSettings
-from picardfit.studio.sheet import Role, Series, Sheet, read_sheet, roles_of
 from picardfit.studio.study import Study
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
-    from picardfit.model.model import Model
-
-EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
+    from picardfit.studio.sheet import Sheet
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What reading the folder says."""
+def _read(study: Study, revision: int, before: Reading) -> Reading:
+    from picardfit.studio.folder import (
+        read_folder,  # and with it all of picardfit: the first page need not wait
+    )
 
-    revision: int = -1
-    file: ProblemFile | None = None  # None where something is wrong or missing
-    model: Model | None = None  # what the equations say, also where other parts of the file are wrong
-    faults: tuple[InputError, ...] = ()
-    sheet: Sheet | None = None
-    roles: dict[str, Role] = field(default_factory=dict)
-    times: TimeSettings = field(default_factory=TimeSettings)
-    series: tuple[Series, ...] = ()  # what the table shows
-    unseen: InputError | None = None  # why it shows nothing
-    content: bytes | None = field(default=None, repr=False)  # of the file of the table
-
-    @property
-    def mistakes(self) -> tuple[InputError, ...]:
-        """Faults that are not just parts that nobody has filled in yet."""
-        return tuple(one for one in self.faults if one.code not in EMPTY)
-
-    def about(self, *keys: str) -> list[InputError]:
-        """Mistakes in these parts of the problem file."""
-        return [one for one in self.mistakes if (one.place.key[:1] or ("",))[0] in keys]
-
-    @property
-    def remarks(self) -> tuple[Notice, ...]:
-        problem = None if self.file is None else self.file.problem
-        return () if problem is None else problem.remarks
-
-
-def read_folder(study: Study, revision: int, before: Reading | None = None) -> Reading:
-    """Read the problem file and its table; `before`: an earlier reading, whose table is kept if it is the same."""
-    if study.content(FILE_NAME) is None:
-        return Reading(revision)
-    text, path = study.text, study.path(FILE_NAME)
-    file: ProblemFile | None = None
-    faults: tuple[InputError, ...] = ()
-    try:
-        _check_files(study, text)
-        file = read_problem_file(path)
-    except ProblemFileError as error:
-        faults = error.faults
-    except InputError as error:
-        faults = (error,)
-    model, times = (file.model, None) if file is not None else _model_alone(path)
-    times = _times(path) if times is None else times
-    sheet, content = _sheet(study, text, before)
-    roles = {} if sheet is None else roles_of(sheet, text, None if model is None else model.observables)
-    series, unseen = _series(sheet, roles, times, before)
-    return Reading(revision, file, model, faults, sheet, roles, times, series, unseen, content)
-
-
-def _check_files(study: Study, text: str) -> None:
-    """InputError for a data file outside of the folder: a problem file that somebody sent must not read others."""
-    given = document.value_at(text, "data")
-    for one in given if isinstance(given, list) else [given]:
-        name = one.get("file") if isinstance(one, dict) else one
-        if isinstance(name, str):
-            try:
-                study.path(name)
-            except InputError as error:
-                raise error.at(key=("data",)) from None
-
-
-def _sheet(study: Study, text: str, before: Reading | None) -> tuple[Sheet | None, bytes | None]:
-    """The table, and the content of its file."""
-    spec = document.data_of(text)
-    name = spec.get("file")
-    if not isinstance(name, str):
-        return None, None
-    try:
-        path, content = study.path(name), study.content(name)
-        known = None if before is None or "sheet" in spec else before.sheet
-        if before is not None and known is not None and known.name == name and before.content == content:
-            return known, content
-        return read_sheet(path, name, spec.get("sheet")), content
-    except (InputError, OSError):
-        return None, None  # the faults of the problem file say why
-
-
-def _series(
-    sheet: Sheet | None, roles: dict[str, Role], times: TimeSettings, before: Reading | None
-) -> tuple[tuple[Series, ...], InputError | None]:
-    """What the table shows, or why that cannot be seen."""
-    if sheet is None:
-        return (), None
-    if before is not None and (before.sheet, before.roles, before.times) == (sheet, roles, times):
-        return before.series, before.unseen
-    try:
-        return tuple(sheet.series(roles, times)), None
-    except InputError as error:
-        return (), error
-
-
-def _model_alone(path: Path) -> tuple[Model | None, TimeSettings | None]:
-    """The model and the settings of time of a file that is wrong elsewhere."""
-    try:
-        source = Source(path)
-        content = source.known((), source.content, schema()["properties"])
-        times = read_time(source, content)
-        inputs = Inputs.of(source, content, times.calendar)
-        return read_model(source, content, inputs, times.unit, covariate_names(source, content)), times
-    except InputError:
-        return None, None
-
-
-def _times(path: Path) -> TimeSettings:
-    try:
-        source = Source(path)
-        return read_time(source, source.content)
-    except InputError:
-        return TimeSettings()
+    return read_folder(study, revision, before)
 
 
 def _loaded(path: Path) -> Fit:
-    from picardfit.files.fit_file import (
-        load,
-    )  # and with it all that a fit needs: the first page need not wait for it
+    from picardfit.files.fit_file import load
 
     return load(path)
 
@@ -175,7 +59,8 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.fitting, self.helping = Job(self._news), Job(self._news)
-        self.reading = read_folder(self.study, self.study.revision)
+        if self.study.content(PROBLEM) is None:  # there is nothing to read
+            self.reading = Reading(self.study.revision)
 
     # ---- the study -------------------------------------------------------------------------------------------------
 
@@ -183,12 +68,17 @@ class Desk:
     def text(self) -> str:
         return self.study.text
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the folder has been read at all."""
+        return self.reading.revision >= 0
+
     async def read(self) -> Reading:
         """What reading the folder says now; in a thread, because a table may be long."""
         async with self._lock:
             while self.reading.revision != self.study.revision:
                 revision = self.study.revision
-                self.reading = await asyncio.to_thread(read_folder, self.study, revision, self.reading)
+                self.reading = await asyncio.to_thread(_read, self.study, revision, self.reading)
         return self.reading
 
     def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:
@@ -199,13 +89,13 @@ class Desk:
             self.tell(by)
         return changed
 
-    def edit_sheet(self, sheet: Sheet, label: str, by: object = None) -> None:
-        """Write a changed table; a spreadsheet becomes a text table beside it."""
+    def edit_sheet(self, number: int, sheet: Sheet, label: str, by: object = None) -> None:
+        """Write a changed data file; a spreadsheet becomes a text table beside it."""
         name = sheet.file_name
         files: dict[str, bytes | None] = {name: sheet.content()}
         if name != sheet.name:
-            text = document.with_data(self.text, file=name, sheet=None)
-            files[FILE_NAME] = text.encode()
+            text = document.with_data(self.text, number, file=name, sheet=None)
+            files[PROBLEM] = text.encode()
         if self.study.write(files, label):
             self.tell(by)
 
@@ -213,7 +103,7 @@ class Desk:
         """Put files into the folder, and a problem file that uses them."""
         whole: dict[str, bytes | None] = dict(files)
         if text is not None:
-            whole[FILE_NAME] = text.encode()
+            whole[PROBLEM] = text.encode()
         if self.study.write(whole, label):
             self.tell()
 
@@ -293,7 +183,7 @@ class Desk:
         """Whether the problem was changed after the last fit."""
         try:
             fit = (self.results / FIT).stat().st_mtime
-            names = [FILE_NAME, document.data_of(self.text).get("file")]
+            names = [PROBLEM, *(one.get("file") for one in document.data_files(self.text))]
             return any(
                 self.study.path(str(one)).stat().st_mtime > fit for one in names if isinstance(one, str)
             )
@@ -309,10 +199,12 @@ class Desk:
             return {}
         found: dict[str, dict[str, list[float]]] = {}
         for row in rows:
-            own = found.setdefault(row.pop("experiment"), {})
-            row.pop("date", None)
+            whose = row.pop("experiment", None) or row.pop("individual", "")
+            own = found.setdefault(whose, {})
             for name, cell in row.items():
-                own.setdefault(name, []).append(float(cell) if cell else float("nan"))
+                if name != "date":
+                    column = name.removesuffix("_individual")  # of a population: beside the typical curve
+                    own.setdefault(column, []).append(float(cell) if cell else float("nan"))
         return found
 
     async def shutdown(self) -> None:

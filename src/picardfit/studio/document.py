@@ -7,12 +7,12 @@ file is said when it is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Item
+from tomlkit.items import AoT, Item
 
 from picardfit.errors import InputError
 from picardfit.studio.settings import DEFAULT, StudioSettings
@@ -176,40 +176,90 @@ def with_belief(text: str, path: Path, **changes: object) -> str:
 # ---- data ----------------------------------------------------------------------------------------------------------
 
 
-def data_of(text: str) -> dict[str, Any]:
-    """The settings of the first data file; empty without one."""
+def data_files(text: str) -> list[dict[str, Any]]:
+    """The settings of every data file."""
     given = value_at(text, "data")
-    first = given[0] if isinstance(given, list) and given else given
-    return {"file": first} if isinstance(first, str) else dict(first) if isinstance(first, Mapping) else {}
+    listed = given if isinstance(given, list) else [] if given is None else [given]
+    return [
+        {"file": one} if isinstance(one, str) else dict(one) if isinstance(one, Mapping) else {}
+        for one in listed
+    ]
 
 
-def with_data(text: str, **changes: object) -> str:
-    """Change settings of the first data file; None removes one."""
+def data_of(text: str, number: int = 0) -> dict[str, Any]:
+    """The settings of a data file; empty without one."""
+    listed = data_files(text)
+    return listed[number] if number < len(listed) else {}
+
+
+def with_data(text: str, number: int = 0, **changes: object) -> str:
+    """Change settings of a data file; None removes one."""
     given = value_at(text, "data")
     several = isinstance(given, list)
     if not several and isinstance(given, Mapping):
         for name, value in changes.items():
             text = with_value(text, ("data", name), value)
         return text
-    spec = {name: one for name, one in {**data_of(text), **changes}.items() if one is not None}
+    spec = {name: one for name, one in {**data_of(text, number), **changes}.items() if one is not None}
     value = spec["file"] if set(spec) == {"file"} else spec or None
     if not several:
         return with_value(text, ("data",), value)
+    return _with_listed(text, number, value)
+
+
+def _with_listed(text: str, number: int, value: Any) -> str:
+    """Put a data file into the list, at its end or in the place of another; None takes that out."""
     document = parsed(text)
     array: Any = document["data"]
-    array[0] = _item(value)
+    if isinstance(array, AoT):
+        if value is None:
+            del array[number]
+        else:
+            table = tomlkit.table()
+            table.update({"file": value} if isinstance(value, str) else value)
+            if number < len(array):
+                array[number] = table
+            else:
+                array.append(table)
+    elif value is None:
+        del array[number]
+    elif number < len(array):
+        array[number] = _item(value)
+    else:
+        array.append(_item(value))
     return tomlkit.dumps(document)
 
 
-def with_inputs(text: str, columns: Iterable[str]) -> str:
-    """Make exactly these columns of the data inputs, called like them; other inputs stay."""
+def with_another_file(text: str, file: str) -> str:
+    """Add a data file, unless it is one already."""
+    listed = data_files(text)
+    if any(one.get("file") == file for one in listed):
+        return text
+    if not listed:
+        return with_value(text, ("data",), file)
+    if isinstance(value_at(text, "data"), list):
+        return _with_listed(text, len(listed), file)
+    first = listed[0]["file"] if set(listed[0]) == {"file"} else listed[0]
+    text = with_value(text, ("data",), None)
+    return with_value(text, ("data",), [first, file])
+
+
+def without_file(text: str, number: int) -> str:
+    """Take a data file out; the file itself stays in the folder."""
+    if len(data_files(text)) < 2 or not isinstance(value_at(text, "data"), list):
+        return with_value(text, ("data",), None)
+    return _with_listed(text, number, None)
+
+
+def with_inputs(text: str, columns: Iterable[str], header: Collection[str]) -> str:
+    """Make exactly these columns of a table with this header inputs, called like them; other inputs stay."""
     given = value_at(text, "inputs")
     if isinstance(given, list):
-        return with_value(text, ("inputs",), [*columns] or None)
+        return with_value(text, ("inputs",), [*(one for one in given if one not in header), *columns] or None)
     wanted = dict.fromkeys(columns)
     for name, one in (given or {}).items():
         column = one.get("column") if isinstance(one, Mapping) else None
-        if column is not None and column not in wanted:
+        if column in header and column not in wanted:
             text = with_value(text, ("inputs", name), None)
         wanted.pop(str(column), None)
     for column in wanted:
@@ -224,11 +274,13 @@ def identifier(column: str) -> str:
     return f"x{name}" if name[0].isdigit() else name
 
 
-def with_doses(text: str, into: str, doses: Mapping[str, tuple[list[float], list[float]]]) -> str:
-    """Give experiments these doses (times, amounts) into a state; experiments that are not named lose theirs."""
+def with_doses(
+    text: str, into: str, doses: Mapping[str, tuple[list[float], list[float]]], among: Collection[str]
+) -> str:
+    """Give experiments these doses (times, amounts) into a state; others `among` these names lose theirs."""
     given = value_at(text, "experiments")
     for name, one in (given if isinstance(given, Mapping) else {}).items():
-        if isinstance(one, Mapping) and "doses" in one and name not in doses:
+        if isinstance(one, Mapping) and "doses" in one and name in among and name not in doses:
             text = with_value(text, ("experiments", name, "doses"), None)
     for name, (times, amounts) in doses.items():
         value = {"into": into, "times": times, "amounts": amounts}

@@ -30,12 +30,12 @@ def plain_name(name: str) -> str:
 
 
 def opened(
-    files: Mapping[str, bytes], text: str, settings: StudioSettings = DEFAULT
+    files: Mapping[str, bytes], text: str, settings: StudioSettings = DEFAULT, adds: bool = False
 ) -> tuple[dict[str, bytes], str]:
     """The files to write and the text of the problem file, of files that were dropped together.
 
-    `text`: the problem file so far. A table becomes the data, an SBML model the equations; a problem.toml replaces
-    everything.
+    `text`: the problem file so far. Tables become the data, or come beside them with `adds`; an SBML model becomes the
+    equations; a problem.toml replaces everything.
     """
     named = {plain_name(name): content for name, content in files.items()}
     for name, content in named.items():
@@ -46,13 +46,13 @@ def opened(
         return {n: c for n, c in named.items() if n not in problems}, decoded(named[problems[0]])
     if any(Path(name).suffix.lower() in LISTINGS for name in named):
         return from_petab(named)
-    kept = {}
+    kept: dict[str, bytes] = {}
     for name, content in named.items():
         ending = Path(name).suffix.lower()
         if ending in TABLES:
             _check_table(name, content)
+            text = document.with_another_file(text, name) if kept or adds else with_table(text, name)
             kept[name] = content
-            text = with_table(text, name)
         elif ending in MODELS:
             text = with_sbml(text, content)
         else:
@@ -147,5 +147,7 @@ def pasted(words: str) -> dict[str, bytes]:
     """The table of cells that were copied from a spreadsheet."""
     kept = words.strip("\n") + "\n"
     name = "pasted.tsv" if "\t" in kept else "pasted.csv"
+    if kept.count("\n") < 2:  # a row of names without any numbers
+        raise InputError("files.empty_table").at(file=name)
     _check_table(name, kept.encode())
     return {name: kept.encode()}

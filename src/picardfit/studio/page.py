@@ -13,9 +13,10 @@ from starlette.requests import Request
 
 from picardfit.errors import InputError
 from picardfit.studio import document, parts
-from picardfit.studio.charts import DARK, LIGHT, Palette
-from picardfit.studio.desk import Desk, Reading
+from picardfit.studio.desk import Desk
 from picardfit.studio.job import Phase
+from picardfit.studio.palette import DARK, LIGHT, NOTES, Palette
+from picardfit.studio.reading import Reading
 
 COOKIE = "picardfit-studio-look"
 HEAD = (
@@ -64,16 +65,19 @@ class Page:
         """Draw the page at a step; without one, at the first that has something left to do."""
         ui.add_head_html(HEAD)
         self.darkness = ui.dark_mode(self.dark)
+        ui.colors(**NOTES)
         names = [one.name for one in STEPS]
-        begin = name if name in names else self._begin(self.desk.reading)
+        begin = name if name in names else self._begin()
         with parts.tag("div", "frame"):
             parts.text("a", "Skip to the step", "skip", href="#step-title")
             self._rail()
-            self.main = parts.tag("main", "main", id="main")
+            self.main = parts.tag(
+                "section", "main", id="main", aria_labelledby="step-title"
+            )  # within the page's main
         self.desk.listeners.append(self._changed)
         self.desk.watchers.append(self._news)
         self.client.on_delete(self._leave)
-        self.client.on_connect(lambda: background_tasks.create(warmed()))
+        self.client.on_connect(lambda: background_tasks.create(self._warm()))
         self.show(begin)
 
     def _leave(self) -> None:
@@ -81,10 +85,28 @@ class Page:
             self.desk.listeners.remove(self._changed)
             self.desk.watchers.remove(self._news)
 
-    def _begin(self, reading: Reading) -> str:
-        if reading.sheet is None:
+    def _begin(self) -> str:
+        text = self.desk.text
+        if not document.data_files(text):
             return "data"
-        return "equations" if reading.model is None else "answer" if self.desk.is_fitted else "play"
+        written = document.equations_of(text).strip()
+        return "equations" if not written else "answer" if self.desk.is_fitted else "play"
+
+    async def _warm(self) -> None:
+        """Read the folder if nobody has, and load the steps, when the page is there: none has to wait for its own."""
+        if not self.desk.is_read:
+            await self.desk.read()
+            await asyncio.to_thread(self._module, self.now)
+            self.desk.tell()
+        await asyncio.sleep(self.desk.settings.warm_seconds)
+        await asyncio.to_thread(importlib.import_module, "picardfit.studio.steps.table")
+        for one in STEPS:
+            await asyncio.to_thread(self._module, one.name)
+
+    def _module(self, name: str) -> Any:
+        """Where a step is drawn."""
+        step = next(one for one in STEPS if one.name == name)
+        return importlib.import_module(f"picardfit.studio.steps.{step.module}")
 
     def _rail(self) -> None:
         with parts.tag("header", "rail"):
@@ -126,7 +148,7 @@ class Page:
         self._draw()
 
     def _ask_close(self) -> None:
-        with ui.dialog() as dialog, parts.card("Stop the studio?"):
+        with parts.dialog("Stop the studio?") as dialog:
             parts.text(
                 "p",
                 f"Everything is in {self.desk.study.folder}. A fit that runs is stopped with its best so far.",
@@ -134,7 +156,6 @@ class Page:
             with parts.tag("div", "row").style("margin-top: 16px"):
                 parts.button("Stop", lambda: self._close(dialog), "primary", id="really-stop")
                 parts.button("Go on", dialog.close)
-        dialog.open()
 
     def _close(self, dialog: ui.dialog) -> None:
         dialog.close()
@@ -167,12 +188,13 @@ class Page:
 
     def _draw(self) -> None:
         """Draw the step that is shown."""
-        step = next(one for one in STEPS if one.name == self.now)
-        module = importlib.import_module(f"picardfit.studio.steps.{step.module}")
         self.main.clear()
-        self.step = module.View(self)
         with self.main:
-            self.step.build()
+            if self.desk.is_read:
+                self.step = self._module(self.now).View(self)
+                self.step.build()
+            else:
+                self.step = parts.Waiting(next(one.title for one in STEPS if one.name == self.now))
         self._mark()
 
     def _changed(self, by: object) -> None:
@@ -184,7 +206,9 @@ class Page:
         if self.client.is_deleted:
             return
         self._mark()
-        if by is not self.step and by is not self:
+        if isinstance(self.step, parts.Waiting):
+            self._draw()
+        elif by is not self.step and by is not self:
             with self.main:
                 self.step.refresh()
         elif by is self.step:
@@ -229,28 +253,18 @@ class Page:
             note.text = states(self.desk, self.desk.reading)["fit"][1]
 
 
-async def warmed(pause: float = 0.5) -> None:
-    """Load the modules of all steps, when the first page is there, so that none of them has to wait for its own."""
-    await asyncio.sleep(pause)
-    for one in STEPS:
-        await asyncio.to_thread(importlib.import_module, f"picardfit.studio.steps.{one.module}")
-
-
 def states(desk: Desk, reading: Reading) -> dict[str, tuple[str, str]]:
     """name of a step -> how its mark looks, and a few words."""
-    sheet, model, problem = (
-        reading.sheet,
-        reading.model,
-        None if reading.file is None else reading.file.problem,
-    )
+    model, problem = reading.model, None if reading.file is None else reading.file.problem
     wrong = {
         "data": reading.about("data", "time", "covariates", ""),
         "equations": reading.about("equations", "observables", "inputs"),
     }
     wrong["play"] = reading.about(
-        "parameters", "initial", "noise", "units", "experiments", "fit", "random", "doses", "t0"
+        "parameters", "initial", "noise", "units", "experiments", "fit", "random", "doses", "t0", "derived"
     )
-    data = "" if sheet is None else f"{len(sheet.rows):,} rows"
+    many = f"{len(reading.tables)} tables, " if len(reading.tables) > 1 else ""
+    data = f"{many}{reading.rows:,} rows" if reading.tables else ""
     names = (
         ""
         if model is None
@@ -258,7 +272,7 @@ def states(desk: Desk, reading: Reading) -> dict[str, tuple[str, str]]:
     )
     unknowns = "" if problem is None else _count(problem.layout.count(), "unknown")
     found = {
-        "data": ("wrong" if wrong["data"] else "done" if sheet is not None else "", data),
+        "data": ("wrong" if wrong["data"] else "done" if reading.tables else "", data),
         "equations": ("wrong" if wrong["equations"] else "done" if model is not None else "", names),
         "play": ("wrong" if wrong["play"] else "done" if problem is not None else "", unknowns),
         "check": ("", ""),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from nicegui import ui
+from nicegui import Client, ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
@@ -53,13 +55,41 @@ def button(
 def field(
     value: object, handler: Handler, label: str, classes: str = "", kind: str = "text", **props: object
 ) -> Element:
-    """A field that tells its text when it is left or Enter is pressed."""
-    shown = "" if value is None else str(value)
+    """A field that tells its text when it is left or Enter is pressed.
+
+    What somebody is typing outlives a field that is drawn again, by its label.
+    """
+    client = ui.context.client
+    began = _TYPING.get(client, ("", ""))
+    shown = began[1] if began[0] == label else "" if value is None else str(value)
     made = tag(
         "input", f"in {classes}", type=kind, value=shown, aria_label=label, autocomplete="off", **props
     )
-    made.on("change", lambda e: handler(e.args), js_handler=VALUE)
+
+    def typed(words: str) -> None:
+        _TYPING[client] = label, words
+
+    def take(words: str) -> None:
+        _TYPING.pop(client, None)
+        handler(words)
+
+    def left(words: str) -> None:
+        if (
+            _TYPING.get(client, ("", ""))[0] == label
+        ):  # drawn again while it was typed: there is no change event
+            take(words)
+
+    made.on("input", lambda e: typed(e.args), js_handler=VALUE)
+    made.on("change", lambda e: take(e.args), js_handler=VALUE)
+    made.on("blur", lambda e: left(e.args), js_handler=VALUE)
+    if began[0] == label:
+        client.run_javascript(f"document.getElementById('c{made.id}')?.focus()")
     return made
+
+
+_TYPING: WeakKeyDictionary[Client, tuple[str, str]] = (
+    WeakKeyDictionary()
+)  # label and text of the field in hand
 
 
 def tick(value: bool, handler: Handler, label: str, words: str = "") -> Element:
@@ -158,6 +188,14 @@ def card(title: str = "", quiet: str = "") -> Element:
     return made
 
 
+@contextmanager
+def dialog(title: str) -> Iterator[ui.dialog]:
+    """A question over the page, to be used with `with`; Quasar lets only a `div` in it be clicked."""
+    with ui.dialog() as made, tag("div", "dialog"), card(title):
+        yield made
+    made.open()
+
+
 def empty(title: str, words: str) -> Element:
     """What to do where there is nothing yet, to be used with `with`."""
     with tag("div", "empty") as made:
@@ -176,4 +214,12 @@ def working(words: str) -> Element:
 def notify(words: str, kind: str = "") -> None:
     """A note that goes by itself."""
     colours = {"bad": "negative", "good": "positive"}
-    ui.notify(words, type=colours.get(kind), position="bottom", timeout=6000)  # type: ignore[arg-type]
+    ui.notify(words, type=colours.get(kind, "info"), position="bottom", timeout=6000)  # type: ignore[arg-type]
+
+
+class Waiting:
+    """What stands on the page until the folder has been read."""
+
+    def __init__(self, title: str) -> None:
+        head(title, "")
+        working("Opening the study …")

@@ -16,14 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from picardfit.errors import InputError
 from picardfit.files.measured_columns import OBSERVABLE_NAMES, VALUE_NAMES
 from picardfit.files.raw_tables import Origin, RawTable, read_raw_table
-from picardfit.files.sections.experiments import NONMEM
-from picardfit.files.tables import EXPERIMENT_NAMES
-from picardfit.files.time_column import TimeSettings, read_times, time_column
-from picardfit.problem.columns import find_name, plain_name
-from picardfit.studio import document
+from picardfit.files.time_column import TimeSettings, read_times
+from picardfit.problem.columns import find_name
 
 MARK = "# left out,"
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
@@ -52,6 +48,7 @@ class Series:
     values: np.ndarray
     rows: np.ndarray
     left_out: np.ndarray  # whether a value is left out, (points,)
+    marks: np.ndarray  # "below" or "above" a limit, "between" two; "" where it is exact, (points,)
 
 
 @dataclass(frozen=True)
@@ -143,8 +140,13 @@ class Sheet:
 
     # ---- what it shows ---------------------------------------------------------------------------------------------
 
-    def series(self, roles: Mapping[str, Role], times: TimeSettings) -> list[Series]:
-        """What was measured, by experiment and quantity; values that are left out are among them."""
+    def series(
+        self, roles: Mapping[str, Role], times: TimeSettings, experiment: str | None = None
+    ) -> list[Series]:
+        """What was measured, by experiment and quantity; values that are left out are among them.
+
+        `experiment`: the name of the only one where no column names them.
+        """
         table = self.restored().raw
         found = {role: [c for c in self.header if roles.get(c) is role] for role in Role}
         if not found[Role.TIME] or not found[Role.MEASURED]:
@@ -152,17 +154,17 @@ class Sheet:
         kept = table.without_blank_rows()
         rows = kept.numbering - 1
         at = read_times(kept, found[Role.TIME][0], times)[0].values
-        groups, names = np.zeros(len(rows), int), [Path(self.name).stem]
+        groups, names = np.zeros(len(rows), int), [experiment or Path(self.name).stem]
         if found[Role.EXPERIMENT]:
             groups, names = kept.labels(found[Role.EXPERIMENT][0])
         series = []
         for quantity, column, own in self._quantities(kept, found[Role.MEASURED]):
-            values = _numbers(kept, column)
+            values, marks = _numbers(kept, column)
             out = np.array([(int(row), column) in self.left_out for row in rows])
             for g, name in enumerate(names):
                 mine = own & (groups == g) & np.isfinite(values)
                 if mine.any():
-                    part = at[mine], values[mine], rows[mine], out[mine]
+                    part = at[mine], values[mine], rows[mine], out[mine], marks[mine]
                     series.append(Series(name, quantity, column, *part))
         return series
 
@@ -176,23 +178,32 @@ class Sheet:
         return [(name, value, codes == k) for k, name in enumerate(names) if name]
 
 
-def _numbers(table: RawTable, column: str) -> np.ndarray:
-    """The cells of a column as floats; NaN where one is blank, censored or wrong."""
+def _numbers(table: RawTable, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """The cells of a column as floats, and marks of those that are censored: they stand at their limit, or between two.
 
-    def number(text: object) -> float:
-        try:
-            return float(str(text).replace(",", ".") if table.decimal_comma else str(text))
-        except ValueError:
-            return np.nan
-
+    NaN where a cell is blank or wrong.
+    """
     cells = table.columns[column]
+    exact = np.zeros(len(cells), "U7")
     if cells.dtype != object:
-        return cells.astype(float) if cells.dtype.kind in "if" else np.full(len(cells), np.nan)
+        return (cells.astype(float) if cells.dtype.kind in "if" else np.full(len(cells), np.nan)), exact
     try:
         found = cells.astype(float)
     except (TypeError, ValueError):
-        found = np.array([number(cell) for cell in cells])
-    return np.where(np.isfinite(found), found, np.nan)
+        pairs = [_value(str(cell), table.decimal_comma) for cell in cells]
+        found, exact = np.array([one for one, _ in pairs]), np.array([mark for _, mark in pairs], "U7")
+    return np.where(np.isfinite(found), found, np.nan), exact
+
+
+def _value(words: str, decimal_comma: bool) -> tuple[float, str]:
+    """A cell as a number and a mark: `<0.25` is below its limit, `>1000` above, `0.1..0.25` between."""
+    text = words.replace(",", ".") if decimal_comma else words
+    mark = {"<": "below", ">": "above"}.get(text[:1], "between" if ".." in text else "")
+    ends = text.split("..") if mark == "between" else [text.removeprefix(text[0]) if mark else text]
+    try:
+        return sum(map(float, ends)) / len(ends), mark
+    except ValueError:
+        return np.nan, ""
 
 
 def read_sheet(path: Path, name: str, sheet: str | None = None) -> Sheet:
@@ -232,139 +243,3 @@ def _texts(cells: np.ndarray) -> list[str]:
     if cells.dtype.kind == "f":
         return ["" if cell != cell else repr(float(cell)).removesuffix(".0") for cell in cells.tolist()]
     return ["" if text == "NaT" else text for text in map(str, cells)]
-
-
-# ---- roles ---------------------------------------------------------------------------------------------------------
-
-
-def roles_of(sheet: Sheet, text: str, observables: Sequence[str] | None = None) -> dict[str, Role]:
-    """What each column means, by the problem file and by its name; `observables`: those of the model where known."""
-    spec, top = document.data_of(text), replace(sheet, rows=sheet.rows[:50]).raw
-    if is_nonmem(spec):
-        return _nonmem_roles(sheet, spec)
-    found = _measured(sheet, top, spec.get("observables"), observables)
-    group = next(filter(None, (find_name(sheet.header, one) for one in EXPERIMENT_NAMES)), None)
-    covariates = [*(document.value_at(text, "covariates") or []), *(spec.get("covariates") or [])]
-    named = [
-        (Role.TIME, spec.get("time") or _time_column(top)),
-        (Role.EXPERIMENT, spec.get("experiment") or group),
-    ]
-    named += [(Role.COVARIATE, one) for one in covariates]
-    named += [(Role.INPUT, one) for one in _input_columns(text)]
-    for role, name in named:
-        column = None if name is None else find_name(sheet.header, str(name))
-        if column is not None:
-            found[column] = role
-    for column in sheet.header:
-        if found[column] in (Role.MEASURED, Role.IGNORED) and _is_dosing(sheet, column, found, text):
-            found[column] = Role.DOSE
-    return found
-
-
-def is_nonmem(spec: Mapping[str, object]) -> bool:
-    """Whether a data file is a table of NONMEM, whose columns mean what they are called."""
-    return "doses" in spec or spec.get("format") == NONMEM
-
-
-def _nonmem_roles(sheet: Sheet, spec: Mapping[str, object]) -> dict[str, Role]:
-    fixed = {"ID": Role.EXPERIMENT, "TIME": Role.TIME, "DV": Role.MEASURED, "AMT": Role.DOSE}
-    listed = spec.get("covariates")
-    covariates = listed if isinstance(listed, list) else []
-    return {
-        column: Role.COVARIATE if column in covariates else fixed.get(column.upper(), Role.IGNORED)
-        for column in sheet.header
-    }
-
-
-def _measured(
-    sheet: Sheet, top: RawTable, listed: object, observables: Sequence[str] | None
-) -> dict[str, Role]:
-    """Which columns are measured: those listed, or else those of the model, or else those that hold numbers."""
-    header = sheet.header
-    if sheet.is_long:
-        long = [find_name(header, one) for one in (*OBSERVABLE_NAMES, *VALUE_NAMES)]
-        chosen = [column for column in header if column in long]
-    elif isinstance(listed, list):
-        wanted = {plain_name(str(one)) for one in listed}
-        chosen = [column for column in header if plain_name(column) in wanted]
-    else:
-        chosen = [column for column in header if not top.holds_names(column)]
-        known = {plain_name(one) for one in observables or ()}
-        own = [column for column in chosen if plain_name(column) in known]
-        chosen = own or chosen
-    return {column: Role.MEASURED if column in chosen else Role.IGNORED for column in header}
-
-
-def _time_column(table: RawTable) -> str | None:
-    try:
-        return time_column(table)
-    except InputError:
-        return None
-
-
-def _input_columns(text: str) -> list[str]:
-    given = document.value_at(text, "inputs")
-    if isinstance(given, list):
-        return [str(one) for one in given]
-    tables = given.values() if isinstance(given, Mapping) else ()
-    return [str(one["column"]) for one in tables if isinstance(one, Mapping) and "column" in one]
-
-
-def doses_in(
-    sheet: Sheet, column: str, roles: Mapping[str, Role]
-) -> dict[str, tuple[list[float], list[float]]]:
-    """Times and amounts of the doses in a column, by experiment; blank cells and zeros are none."""
-    time = next((c for c, role in roles.items() if role is Role.TIME), None)
-    group = next((c for c, role in roles.items() if role is Role.EXPERIMENT), None)
-    if time is None:
-        return {}
-    place = {name: k for k, name in enumerate(sheet.header)}
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for row in sheet.rows:
-        try:
-            amount, when = float(row[place[column]]), float(row[place[time]])
-        except ValueError:
-            continue
-        if amount:
-            name = Path(sheet.name).stem if group is None else row[place[group]]
-            times, amounts = found.setdefault(name, ([], []))
-            times.append(when)
-            amounts.append(amount)
-    return found
-
-
-def _is_dosing(sheet: Sheet, column: str, roles: Mapping[str, Role], text: str) -> bool:
-    """Whether the doses of the problem file are those in a column."""
-    given = document.doses_of(text)
-    if not given:
-        return False
-    told = {name: (one.get("times"), one.get("amounts")) for name, one in given.items()}
-    return told == doses_in(sheet, column, roles)
-
-
-def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "") -> str:
-    """The problem file in which a column means something else. `into`: the state that doses go into."""
-    before = roles_of(sheet, text)
-    after = {**before, column: role}
-    if role in (Role.TIME, Role.EXPERIMENT):  # there is one of each
-        after |= {c: Role.IGNORED for c, one in before.items() if one is role and c != column}
-
-    def columns(kind: Role) -> list[str]:
-        return [c for c in sheet.header if after[c] is kind]
-
-    text = document.with_data(text, time=next(iter(columns(Role.TIME)), None))
-    group = next(iter(columns(Role.EXPERIMENT)), None)
-    text = document.with_data(text, experiment=None if group == "experiment" else group)
-    text = document.with_data(text, covariates=columns(Role.COVARIATE) or None)
-    if document.value_at(text, "covariates") is not None:
-        text = document.with_value(text, ("covariates",), None)
-    text = document.with_inputs(text, columns(Role.INPUT))
-    if Role.DOSE in (role, before[column]):
-        doses = doses_in(sheet, column, after) if role is Role.DOSE else {}
-        text = document.with_doses(text, into, doses)
-    if not sheet.is_long:
-        measured = columns(Role.MEASURED)
-        plain = roles_of(sheet, document.with_data(text, observables=None))
-        usual = [c for c, one in plain.items() if one is Role.MEASURED]
-        text = document.with_data(text, observables=None if measured == usual else measured)
-    return text

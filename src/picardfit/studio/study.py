@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from picardfit.cli.saved import PROBLEM
 from picardfit.errors import InputError
-from picardfit.files.problem_file import FILE_NAME
 from picardfit.studio.settings import DEFAULT, StudioSettings
 from picardfit.whole_files import make_folder, sound_path, write_bytes
 
@@ -47,7 +47,7 @@ class Study:
         self._clock = clock
         self._past: list[Change] = []
         self._future: list[Change] = []
-        self._known: dict[str, bytes | None] = {FILE_NAME: self._on_disk(FILE_NAME)}
+        self._known: dict[str, bytes | None] = {PROBLEM: self._on_disk(PROBLEM)}
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ class Study:
     @property
     def text(self) -> str:
         """The problem file, empty if there is none."""
-        return (self.content(FILE_NAME) or b"").decode("utf-8", errors="replace")
+        return (self.content(PROBLEM) or b"").decode("utf-8", errors="replace")
 
     def content(self, name: str) -> bytes | None:
         """The content of a file as it was last seen or written; None if there is none."""
@@ -104,7 +104,7 @@ class Study:
 
     def write_text(self, text: str, label: str, merge: bool = False) -> bool:
         """Write the problem file."""
-        return self.write({FILE_NAME: text.encode()}, label, merge)
+        return self.write({PROBLEM: text.encode()}, label, merge)
 
     def _apply(self, files: Files) -> None:
         make_folder(self.folder)

@@ -131,12 +131,16 @@ class Watching:
             with np.errstate(all="ignore"):
                 states = states_along(solution, e, times)
                 outputs = outputs_at(solution, e, times, states)
-            names = problem.model.observables
             found[one.name] = {
-                name: [times, np.where(np.isfinite(outputs[:, k]), outputs[:, k], 0.0)]
-                for k, name in enumerate(names)
-                if name not in problem.model.increments
+                name: [times, np.nan_to_num(outputs[:, k], posinf=0.0, neginf=0.0)]
+                for k, name in enumerate(problem.model.observables)
             }
+            for name in set(problem.model.increments) & set(
+                one.observables
+            ):  # they mean something at samples only
+                at, k = one.count_times(name), problem.model.observables.index(name)
+                counted = outputs_at(solution, e, at, states_along(solution, e, at))[:, k]
+                found[one.name][name] = [at, np.nan_to_num(counted, posinf=0.0, neginf=0.0)]
         return found
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from nicegui import background_tasks, ui
+from nicegui import background_tasks
 
 from picardfit.cli.show import estimate_cells
 from picardfit.display.plots.labels import with_unit
@@ -19,15 +18,18 @@ from picardfit.display.text import (
 )
 from picardfit.display.verdicts import summary
 from picardfit.errors import InputError
-from picardfit.studio import charts, parts
+from picardfit.studio import charts, layers, parts
+from picardfit.studio.chart import Chart
 from picardfit.studio.steps import further
+from picardfit.studio.steps.population import KINDS, Population
 from picardfit.studio.steps.view import Shown
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
+    from picardfit.problem.experiment import Experiment
 
 LEAD = "What the data say, how sure that is, and what they do not say."
-KINDS = {"fine": "good", "mind": "mind", "failed": "bad"}
+STALE = "The problem was changed after this fit: fit again to see what that does."
 HEADER = ("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", "verdict", "true value")
 
 
@@ -79,13 +81,14 @@ class View(Shown):
                     self._show(self.fit)
 
     def _population(self, fit: Fit) -> None:
-        with parts.card("Population"):
-            parts.text("pre", str(fit), "words")
-        parts.button("Pictures and report", lambda: self.page.show("keep"), "primary")
+        if self.desk.is_stale:
+            parts.say(STALE, "mind")
+        Population(self, fit)
+        parts.button("Report and downloads", lambda: self.page.show("keep"), "primary")
 
     def _show(self, fit: Fit) -> None:
         if self.desk.is_stale:
-            parts.say("The problem was changed after this fit: fit again to see what that does.", "mind")
+            parts.say(STALE, "mind")
         told = summary(fit)
         with parts.card():
             parts.text("p", told.headline, "headline", id="headline")
@@ -168,62 +171,40 @@ class View(Shown):
             self.again()
 
     def _panel(self, fit: Fit, name: str, predictions: dict[str, dict[str, list[float]]]) -> None:
-        problem, limit = fit.problem, self.desk.settings
-        chosen = [one for one in problem.experiments if self.experiment in ("", one.name)][
-            : limit.experiments
-        ]
-        layers: list[Any] = []
-        residuals: list[Any] = []
+        """The curves of a quantity over its data, and below them its residuals."""
+        problem, shown, standardised = fit.problem, list[Any](), list[Any]()
+        chosen = [one for one in problem.experiments if self.experiment in ("", one.name)]
+        chosen = chosen[: self.desk.settings.experiments]
+        several, counted = len(chosen) > 1, name in problem.model.increments
         for k, one in enumerate(chosen):
-            own = (
-                further.ahead(fit, one, self.until, limit.curve_points)
-                if self.until is not None
-                else predictions.get(one.name, {})
-            )
-            curve = own.get(name, [])
-            good = [j for j, value in enumerate(curve) if value == value]
-            times = [own["time"][j] for j in good] if curve else []
-            label = one.name if len(chosen) > 1 else "fit"
-            if self.bands and times and f"{name}_lower" in own and not self.log_y:
-                low, high = ([own[f"{name}_{end}"][j] for j in good] for end in ("lower", "upper"))
-                if np.isfinite(low).all():
-                    layers.append(charts.Shade(f"{label} band", times, low, high, k))
-            layers.append(charts.Curve(label, times, [curve[j] for j in good], k))
-            if name in one.observables:
-                c = one.observables.index(name)
-                there = np.isfinite(one.values[:, c])
-                layers.append(
-                    charts.Points(
-                        label if len(chosen) > 1 else "data",
-                        one.times[there],
-                        one.values[there, c],
-                        k if len(chosen) > 1 else 1,
-                    )
-                )
-                found = fit.residuals.get(one.name, {}).get(name)
-                if found is not None:
-                    kept = np.isfinite(found)
-                    residuals.append(
-                        charts.Points(
-                            label if len(chosen) > 1 else "residuals", one.times[kept], found[kept], k
-                        )
-                    )
-        layers += further.overlays(self, name, chosen)
-        unit = problem.model.unit("t")
-        time = f"time ({unit})" if unit else "time"
+            columns = self._columns(fit, one, predictions)
+            label = one.name if several else "fit"
+            shown += layers.curve(columns, name, label, k, self.bands and not self.log_y, joined=not counted)
+            shown += layers.data(problem, one, name, one.name if several else "data", k if several else 1)
+            standardised += layers.residuals(fit, one, name, one.name if several else "residuals", k)
+        shown += further.overlays(self, name, chosen)
+        if shown:
+            self._charts(fit, name, shown, standardised)
+
+    def _columns(
+        self, fit: Fit, one: Experiment, predictions: dict[str, dict[str, list[float]]]
+    ) -> dict[str, list[float]]:
+        """The curves of an experiment: those that were written with the fit, or further ones."""
+        if self.until is None:
+            return predictions.get(one.name, {})
+        return further.ahead(fit, one, self.until, self.desk.settings.curve_points)
+
+    def _charts(self, fit: Fit, name: str, shown: list[Any], standardised: list[Any]) -> None:
+        model, time = fit.problem.model, layers.time_words(fit.problem)
+        hidden = "" if name in model.observables else ", not measured"
         with parts.card():
-            hidden = "" if name in problem.model.observables else ", not measured"
-            parts.text("div", with_unit(name, problem.model.unit(name)) + hidden, "chart-title")
-            chart = ui.echart(
-                charts.panel(self.palette, time, layers, log_x=self.log_x, log_y=self.log_y)
-            ).style("height: 290px")
-            chart.props["aria-label"] = f"{name}: data, fit and band"
-            if residuals:
+            parts.text("div", with_unit(name, model.unit(name)) + hidden, "chart-title")
+            options = charts.panel(self.palette, time, shown, log_x=self.log_x, log_y=self.log_y)
+            Chart(options, f"{name}: data, fit and band", 290)
+            if standardised:
                 parts.text("div", "standardised residuals", "quiet")
-                small = ui.echart(charts.panel(self.palette, time, residuals, log_x=self.log_x)).style(
-                    "height: 130px"
-                )
-                small.props["aria-label"] = f"Residuals of {name}"
+                options = charts.panel(self.palette, time, standardised, log_x=self.log_x, low=True)
+                Chart(options, f"Residuals of {name}", 130)
 
     def _choose(self, name: str) -> None:
         self.experiment = name

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
-from picardfit.files.sections.beliefs import NOISES, PRIORS
+from picardfit.files.sections.beliefs import PRIORS
 from picardfit.studio import document, parts
+from picardfit.studio.fields import number_of, words_of
 from picardfit.studio.names import needed_parameters
+from picardfit.studio.steps import derived, noise
 from picardfit.studio.steps.equations import completed
 
 if TYPE_CHECKING:
     from picardfit.studio.steps.play import View
 
 SCALES = {"linear": "linear", "log": "log", "logit": "logit"}
-COLUMNS = ("name", "from", "to", "scale", "fixed at", "per experiment", "unit", "prior")
+SHARING = {"": "same in all", "local": "own in each", "random": "random"}
+COLUMNS = ("name", "from", "to", "scale", "fixed at", "experiments", "unit", "prior")
 
 
 def build(view: View) -> None:
@@ -26,7 +29,7 @@ def build(view: View) -> None:
     own = given if isinstance(given, dict) else {}
     with parts.card(
         "Parameters",
-        "Unknown between two bounds, or fixed. A parameter of its own for each experiment is local.",
+        "Unknown between two bounds, or fixed. Experiments share it, or each has its own, at random in a population.",
     ):
         _table(view, "parameters", list(own), text, (*model.parameters,))
     with parts.card(
@@ -35,8 +38,10 @@ def build(view: View) -> None:
         _table(view, "initial", list(model.states), text, model.states)
         _begin(view, text)
     with parts.tag("div", "two"):
-        _noise(view, text)
-        _units(view, text, [*model.states, *(n for n in model.observables if n not in model.states)])
+        noise.build(view, tuple(model.observables))
+        with parts.tag("div"):
+            _units(view, text, [*model.states, *(n for n in model.observables if n not in model.states)])
+            derived.build(view, text)
 
 
 def _table(view: View, section: str, names: list[str], text: str, known: tuple[str, ...]) -> None:
@@ -62,13 +67,13 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
         )
 
     def put_number(key: str, words: str) -> None:
-        put(key, **{key: _number(words, formula=section == "initial" and key == "fixed")})
+        put(key, **{key: number_of(words)})
 
     parts.text("td", name, "name")
     for key, label in (("lower", "Lower bound"), ("upper", "Upper bound")):
         with parts.tag("td"):
             parts.field(
-                _words(belief.get(key)),
+                words_of(belief.get(key)),
                 lambda v, k=key: put_number(k, v),
                 f"{label} of {name}",
                 "num",
@@ -83,17 +88,19 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
             f"Scale of {name}",
         )
     with parts.tag("td"):
-        fixed = belief.get("formula", _words(belief.get("fixed")))
+        fixed = belief.get("formula", words_of(belief.get("fixed")))
         parts.field(
             fixed, lambda v: _fix(view, path, name, v), f"Fixed value of {name}", "num", inputmode="text"
         )
     if section != "parameters":
         return
     with parts.tag("td"):
-        parts.tick(
-            bool(belief.get("local")),
-            lambda v: put("local", local=v or None),
-            f"{name} differs between experiments",
+        how = next((one for one in ("local", "random") if belief.get(one)), "")
+        parts.choice(
+            SHARING,
+            how,
+            lambda v: put("experiments", local=v == "local" or None, random=v == "random" or None),
+            f"{name} in different experiments",
         )
     with parts.tag("td"):
         parts.field(
@@ -116,7 +123,7 @@ def _in_initial(view: View) -> set[str]:
 
 def _fix(view: View, path: tuple[str, ...], name: str, words: str) -> None:
     """Fix a value: a number, or for an initial state a formula; blank sets it free."""
-    value = _number(words, formula=path[0] == "initial")
+    value = number_of(words)
 
     def change(text: str) -> str:
         now = document.belief_of(document.value_at(text, *path))
@@ -138,19 +145,22 @@ def _prior(view: View, path: tuple[str, ...], name: str, prior: Any) -> None:
         view.edit(lambda t: document.with_belief(t, path, prior=settings), f"prior of {name}")
 
     def put(key: str, words: str) -> None:
-        changed = {**now, key: _number(words)}
+        typed = document.belief_of(document.value_at(view.desk.text, *path)).get("prior")
+        changed = {**(typed if isinstance(typed, dict) else now), key: number_of(words)}
         view.edit(lambda t: document.with_belief(t, path, prior=changed), f"prior of {name}", view)
 
     with parts.tag("div", "row").style("flex-wrap: nowrap; gap: 6px"):
         parts.choice({"": "none", **dict(zip(PRIORS, PRIORS, strict=True))}, kind, choose, f"Prior of {name}")
         for key in _needed(kind):
             label = f"{key} of the prior of {name}"
-            shown = parts.field(_words(now.get(key)), lambda v, k=key: put(k, v), label, "num", title=key)
+            shown = parts.field(words_of(now.get(key)), lambda v, k=key: put(k, v), label, "num", title=key)
             shown.style("width: 64px")
 
 
 def _needed(kind: str) -> list[str]:
-    return [one.name for one in fields(PRIORS[kind]) if one.init] if kind in PRIORS else []
+    if kind not in PRIORS:
+        return []
+    return [one.name for one in fields(PRIORS[kind]) if one.init and one.default is MISSING]
 
 
 def _begin(view: View, text: str) -> None:
@@ -159,51 +169,11 @@ def _begin(view: View, text: str) -> None:
         parts.text("span", "They hold at time", "quiet")
 
         def put(words: str) -> None:
-            value: object = "first" if words.strip() == "first" else _number(words)
+            value: object = "first" if words.strip() == "first" else number_of(words)
             view.edit(lambda t: document.with_value(t, ("t0",), value), "initial time", view)
 
         parts.field("" if now is None else now, put, "Initial time", "num", placeholder="0")
         parts.text("span", "a number, or “first” for the first sample of each experiment", "quiet")
-
-
-def _noise(view: View, text: str) -> None:
-    given = document.value_at(text, "noise")
-    now = given if isinstance(given, dict) else {}
-    shared = not now or "type" in now or not all(isinstance(one, dict) for one in now.values())
-    kind = str(now.get("type", "normal" if now else ""))
-    with parts.card(
-        "Noise",
-        "A number is a known level; “0.01 to 1” is estimated between these. Without noise: least squares.",
-    ):
-        if not shared:
-            parts.say("Each observable has its own noise; change it in problem.toml under Keep.")
-            return
-
-        def choose(new: str) -> None:
-            defaults = {"normal": {"additive": [0.001, 1000]}, "log-normal": {"sigma": [0.001, 10]}}
-            value = {"type": new, **defaults.get(new, {})} if new else None
-            view.edit(lambda t: document.with_value(t, ("noise",), value), "noise")
-
-        with parts.tag("div", "stack"):
-            parts.choice(
-                {"": "least squares", **dict(zip(NOISES, NOISES, strict=True))},
-                kind,
-                choose,
-                "Kind of noise",
-                "noise-kind",
-            )
-            for one in fields(NOISES[kind]) if kind in NOISES else ():
-                if one.init and one.name != "common":
-                    with parts.tag("label", "row"):
-                        parts.text("span", one.name, "kind")
-                        parts.field(
-                            _level_words(now.get(one.name)),
-                            lambda v, n=one.name: view.edit(
-                                lambda t: document.with_value(t, ("noise", n), _level(v)), "noise", view
-                            ),
-                            f"{one.name} of the noise",
-                            "num",
-                        ).style("width: 150px")
 
 
 def _units(view: View, text: str, names: list[str]) -> None:
@@ -221,35 +191,3 @@ def _units(view: View, text: str, names: list[str]) -> None:
                     ),
                     f"Unit of {name}",
                 )
-
-
-def _number(words: str, formula: bool = False) -> object:
-    """A number, None for nothing; what is no number stays as it is, for the messages that follow."""
-    words = words.strip()
-    if not words:
-        return None
-    try:
-        value = float(words.replace(",", "."))
-    except ValueError:
-        return words
-    return value if value == value and abs(value) != float("inf") else words
-
-
-def _level(words: str) -> object:
-    """A level of noise: a number, or two of them."""
-    ends = [_number(one) for one in words.replace("…", " to ").replace("–", " to ").split(" to ")]
-    return ends if len(ends) == 2 else ends[0]
-
-
-def _level_words(value: object) -> str:
-    return " to ".join(map(_words, value)) if isinstance(value, list) else _words(value)
-
-
-def _words(value: object) -> str:
-    return (
-        ""
-        if value is None
-        else f"{value:g}"
-        if isinstance(value, float) and float(f"{value:g}") == value
-        else str(value)
-    )

@@ -146,6 +146,8 @@ class View(Shown):
         with parts.tag("div", "two"):
             with parts.card("As they are understood"):
                 ui.html(str(equations(model)), sanitize=False)
+                for event in model.events:
+                    parts.text("code", event.text, "event")
             with parts.card("Names"), parts.tag("div", "stack"):
                 for kind, names in groups.items():
                     if names:
@@ -158,16 +160,17 @@ class View(Shown):
 
     def _measured(self) -> None:
         """What was measured, as formulas of the states."""
-        model, sheet = self.reading.model, self.reading.sheet
+        model = self.reading.model
         assert model is not None
         given = document.value_at(self.desk.text, "observables")
         formulas = dict(given) if isinstance(given, dict) else {name: name for name in given or []}
-        roles = self.reading.roles
-        columns = (
-            []
-            if sheet is None or sheet.is_long
-            else [document.identifier(c) for c, role in roles.items() if role == "measured"]
-        )
+        columns = [
+            document.identifier(column)
+            for table in self.reading.tables
+            if not table.sheet.is_long
+            for column, role in table.roles.items()
+            if role == "measured"
+        ]
         names = list(
             dict.fromkeys(
                 [

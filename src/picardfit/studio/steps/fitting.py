@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from nicegui import background_tasks, ui
 
 from picardfit.display.plots.labels import with_unit
 from picardfit.parallel.progress import duration
-from picardfit.studio import charts, document, parts
+from picardfit.studio import charts, document, layers, parts
+from picardfit.studio.chart import Chart
 from picardfit.studio.job import Phase
 from picardfit.studio.steps.view import Shown
+
+if TYPE_CHECKING:
+    from picardfit.problem.experiment import Experiment
+    from picardfit.problem.problem import Problem
 
 LEAD = "The fit searches until two searches that began elsewhere agree. Stop it at any time and keep the best so far."
 
@@ -151,54 +155,50 @@ class View(Shown):
     def _prepare(self) -> None:
         """Charts of the loss and of the data, filled by the news."""
         self.charts.clear()
-        self.moving: dict[tuple[str, str], ui.echart] = {}
+        self.moving: dict[tuple[str, str], Chart] = {}
         file = self.reading.file
         with self.charts:
             self.box = parts.card("Loss over the iterations")
             with self.box:
-                self.loss = ui.echart(charts.losses(self.palette, [])).style("height: 200px")
-                self.loss.props["aria-label"] = "Loss over the iterations of every search"
+                words = "Loss over the iterations of every search"
+                self.loss = Chart(charts.losses(self.palette, []), words, 200)
             if file is None or file.problem is None:
                 self.box.set_visibility(False)
                 return
             problem = file.problem
-            unit = problem.model.unit("t")
-            shown = 0
-            for one in problem.experiments:
-                for k, name in enumerate(one.observables):
-                    if shown >= self.desk.settings.panels or name in problem.model.increments:
-                        continue
-                    shown += 1
-                    own = np.isfinite(one.values[:, k])
-                    layers: list[Any] = [
-                        charts.Curve("fit", [], [], 0, "curve"),
-                        charts.Points("data", one.times[own], one.values[own, k], 1),
-                    ]
-                    with parts.card():
-                        title = with_unit(name, problem.model.unit(name))
-                        parts.text(
-                            "div", title if len(problem.names) == 1 else f"{one.name}: {title}", "chart-title"
-                        )
-                        chart = ui.echart(
-                            charts.panel(self.palette, f"time ({unit})" if unit else "time", layers)
-                        ).style("height: 210px")
-                        chart.props["aria-label"] = f"{name} in {one.name}: data and the curve so far"
-                        self.moving[one.name, name] = chart
+            pairs = [(one, name) for one in problem.experiments for name in one.observables]
+            for one, name in pairs[: self.desk.settings.panels]:
+                self._panel(problem, one, name)
+
+    def _panel(self, problem: Problem, one: Experiment, name: str) -> None:
+        """Data with the curve that will move towards them."""
+        shown: list[Any] = [
+            charts.Curve("fit", [], [], 0, "curve"),
+            *layers.data(problem, one, name, "data", 1),
+        ]
+        with parts.card():
+            title = with_unit(name, problem.model.unit(name))
+            several = len(problem.names) > 1
+            parts.text("div", f"{one.name}: {title}" if several else title, "chart-title")
+            options = charts.panel(self.palette, layers.time_words(problem), shown)
+            words = f"{name} in {one.name}: data and the curve so far"
+            self.moving[one.name, name] = Chart(options, words, 210)
 
     def _draw(self) -> None:
         job = self.desk.fitting
         self.box.set_visibility(bool(job.losses))
         if job.losses:
-            self.loss.options.clear()
-            self.loss.options.update(charts.losses(self.palette, job.losses))
-            self.loss.update()
-        ended = self.desk.predictions() if job.phase is Phase.ENDED else {}
+            self.loss.show(charts.losses(self.palette, job.losses))
+        ended = self.desk.predictions() if not job.busy and not self.desk.is_stale else {}
         for (experiment, name), chart in self.moving.items():
             found = job.curves.get(experiment, {}).get(name)
             if name in (last := ended.get(experiment, {})):
-                found = last["time"], last[name]
+                found = _without_gaps(last["time"], last[name])
             if found:
-                with chart:
-                    chart.run_chart_method(
-                        "setOption", {"series": [{"id": "curve", "data": charts.pairs(*found)}]}
-                    )
+                chart.follow(charts.pairs(*found))
+
+
+def _without_gaps(times: list[float], values: list[float]) -> tuple[list[float], list[float]]:
+    """The times at which a quantity has a value: an increment has one at its own samples only."""
+    kept = [(time, value) for time, value in zip(times, values, strict=True) if value == value]
+    return [time for time, _ in kept], [value for _, value in kept]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from nicegui import background_tasks, ui
+from nicegui import background_tasks
 
 from picardfit.cli.times import TimesText
 from picardfit.display.comparison import HEADER, NUMERIC, comparison_lines, comparison_rows
@@ -17,6 +17,7 @@ from picardfit.errors import InputError
 from picardfit.files.fit_file import load
 from picardfit.inference.model_comparison import compare_models
 from picardfit.studio import charts, document, parts
+from picardfit.studio.chart import Chart
 from picardfit.studio.job import Phase
 from picardfit.studio.worker import EARLIER
 
@@ -137,8 +138,7 @@ class Further:
                 with parts.tag("div"):
                     low, high = ("…" if end is None else f"{end:.4g}" for end in record["interval"])
                     parts.text("div", f"{name}: {low} to {high}", "chart-title")
-                    chart = ui.echart(charts.profile(self.view.palette, name, record)).style("height: 170px")
-                    chart.props["aria-label"] = f"Profile of {name}"
+                    Chart(charts.profile(self.view.palette, name, record), f"Profile of {name}", 170)
 
     def _profile(self, names: list[str]) -> None:
         background_tasks.create(self.desk.profile(names))

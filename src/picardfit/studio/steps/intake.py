@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from nicegui import events, ui
 
 from picardfit.cli.new import Starter
 from picardfit.errors import InputError
-from picardfit.studio import document, opening, parts
+from picardfit.studio import document, parts
 
 if TYPE_CHECKING:
     from picardfit.studio.page import Page
@@ -25,20 +27,26 @@ STARTERS = {
 }
 
 
-def uploader(page: Page, accepts: str) -> ui.upload:
-    """A hidden uploader; `choose` and `dropping` open it."""
+def _opening() -> ModuleType:
+    """What reads files of all kinds: it loads much, so the first page does not wait for it."""
+    return importlib.import_module("picardfit.studio.opening")
+
+
+def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
+    """A hidden uploader; `choose` and `dropping` open it. `adds`: tables come beside those that are there."""
     settings = page.desk.settings
 
     async def take(event: events.MultiUploadEventArguments) -> None:
         try:
             files = {one.name: await one.read() for one in event.files}
             text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
-            kept, changed = await asyncio.to_thread(opening.opened, files, text)
+            kept, changed = await asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
             page.desk.add_files(kept, f"open {', '.join(kept) or next(iter(files))}", changed)
             parts.notify(f"Opened {', '.join(files)}", "good")
         except InputError as error:
             parts.notify(parts.told(error), "bad")
-        made.reset()
+        if not made.is_deleted:  # nobody has gone to another step meanwhile
+            made.reset()
 
     def refuse() -> None:
         parts.notify(
@@ -75,7 +83,7 @@ def dropping(area: ui.element, made: ui.upload) -> None:
 
 def paste(page: Page) -> None:
     """Ask for cells of a spreadsheet."""
-    with ui.dialog() as dialog, parts.card("Paste a table"):
+    with parts.dialog("Paste a table") as dialog:
         parts.text(
             "p",
             "Copy the cells in your spreadsheet, the names of the columns in their first row, and paste them here.",
@@ -96,6 +104,7 @@ def paste(page: Page) -> None:
         def take() -> None:
             complaint.clear()
             try:
+                opening = _opening()
                 files = opening.pasted(content["text"])
                 text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
                 page.desk.add_files(files, "paste a table", opening.with_table(text, next(iter(files))))
@@ -107,7 +116,6 @@ def paste(page: Page) -> None:
         with parts.tag("div", "row").style("margin-top: 12px"):
             parts.button("Use this table", take, "primary", id="paste-take")
             parts.button("Cancel", dialog.close)
-    dialog.open()
 
 
 def starters(page: Page) -> None:
@@ -115,7 +123,7 @@ def starters(page: Page) -> None:
 
     def take(name: str) -> None:
         if name:
-            files, text = opening.starter(name)
+            files, text = _opening().starter(name)
             page.try_to(lambda: page.desk.add_files(files, f"starter {name}", text))
 
     options = {"": "Begin with a starter …", **{one.value: words for one, words in STARTERS.items()}}

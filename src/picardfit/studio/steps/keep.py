@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
 
 LEAD = "Everything is an ordinary folder, which the command line, Python and your colleagues can use."
-TABLES = ("parameters.csv", "predictions.csv", "profiles.csv")
+TABLES = ("parameters.csv", "predictions.csv", "profiles.csv", "individuals.csv")
 PICTURE_FORMATS = ("png", "svg", "pdf")
 
 
@@ -85,6 +85,10 @@ class View(Shown):
         lines = [f"picardfit check {folder}", f"picardfit fit {folder}"]
         if self.desk.is_fitted:
             lines += [f"picardfit plot {folder} --out fit.pdf", f"picardfit profile {folder}"]
+            file = self.reading.file
+            problem = None if file is None else file.problem
+            if problem is not None and problem.noise is not None and problem.random is None:
+                lines += [f"picardfit sample {folder}"]
         with parts.card("As commands"):
             parts.text("pre", "\n".join(lines), "code", id="as-command", tabindex="0")
 

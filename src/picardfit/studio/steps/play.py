@@ -7,7 +7,7 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
-from nicegui import background_tasks, ui
+from nicegui import background_tasks
 
 from picardfit.display.plots.labels import with_unit
 from picardfit.display.sliding import NO_SOLUTION, Handle, Sliding
@@ -16,7 +16,8 @@ from picardfit.errors import InputError
 from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import make_start
-from picardfit.studio import charts, document, parts
+from picardfit.studio import charts, document, layers, parts
+from picardfit.studio.chart import Chart
 from picardfit.studio.steps import beliefs
 from picardfit.studio.steps.view import Shown
 
@@ -33,6 +34,7 @@ class View(Shown):
     moved: dict[str, float] | None = None
 
     def build(self) -> None:
+        self.fresh: dict[str, str] = {}  # a derived quantity that is half typed
         parts.head("Play", LEAD)
         self.top = parts.tag("div")
         self.table = parts.tag("div")
@@ -66,7 +68,7 @@ class View(Shown):
         background_tasks.create(self._begin(file.problem, self.desk.study.revision))
 
     def _missing(self) -> None:
-        lacking = "data" if self.reading.sheet is None else "equations"
+        lacking = "equations" if self.reading.tables else "data"
         words = "Sliders appear when there are data and equations."
         with parts.empty("Nothing to play with yet", words):
             parts.button(f"Go to {lacking}", lambda: self.page.show(lacking), "primary")
@@ -177,10 +179,7 @@ class View(Shown):
         curves = sliding.curves()
         for name, chart in self.charts.items():
             times, found = (np.zeros(0), np.zeros(0)) if curves is None else curves[name]
-            with chart:
-                chart.run_chart_method(
-                    "setOption", {"series": [{"id": "curve", "data": charts.pairs(times, found)}]}
-                )
+            chart.follow(charts.pairs(times, found))
         await asyncio.sleep(0.12)
         if self.moved is None and self.sliding is sliding and not self.page.client.is_deleted:
             self._tell_loss(curves is None)
@@ -247,27 +246,18 @@ class View(Shown):
         curves = sliding.curves() or {}
         hidden = [name for name in model.states if name not in model.observables]
         names = [name for name in [*one.observables, *hidden] if name in (*model.observables, *model.states)]
-        self.charts: dict[str, ui.echart] = {}
+        self.charts: dict[str, Chart] = {}
         self.panels.clear()
         with self.panels:
             for name in names[: self.desk.settings.panels]:
                 times, values = curves.get(name, (np.zeros(0), np.zeros(0)))
-                layers: list[Any] = [charts.Curve("sliders", times.tolist(), values.tolist(), 0, "curve")]
-                if name in one.observables:
-                    k = one.observables.index(name)
-                    own = np.isfinite(one.values[:, k])
-                    layers.append(charts.Points("data", one.times[own], one.values[own, k], 1))
+                drawn: list[Any] = [charts.Curve("sliders", times.tolist(), values.tolist(), 0, "curve")]
+                drawn += layers.data(sliding.problem, one, name, "data", 1)
                 with parts.card():
                     parts.text("div", with_unit(name, model.unit(name)), "chart-title")
-                    self.charts[name] = ui.echart(
-                        charts.panel(self.palette, self._time_words(), layers, log_y=self.log_y)
-                    )
-                    self.charts[name].props["aria-label"] = f"{name}: data and curve"
-
-    def _time_words(self) -> str:
-        assert self.sliding is not None
-        unit = self.sliding.problem.model.unit("t")
-        return f"time ({unit})" if unit else "time"
+                    time = layers.time_words(sliding.problem)
+                    options = charts.panel(self.palette, time, drawn, log_y=self.log_y)
+                    self.charts[name] = Chart(options, f"{name}: data and curve")
 
 
 def _alike(first: Problem, second: Problem) -> bool:

@@ -1,0 +1,177 @@
+"""What the columns of a table mean: by the problem file and by their names, and how a person changes that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from picardfit.errors import InputError
+from picardfit.files.measured_columns import OBSERVABLE_NAMES, VALUE_NAMES
+from picardfit.files.raw_tables import RawTable
+from picardfit.files.sections.experiments import NONMEM
+from picardfit.files.tables import EXPERIMENT_NAMES
+from picardfit.files.time_column import time_column
+from picardfit.problem.columns import find_name, plain_name
+from picardfit.studio import document
+from picardfit.studio.sheet import Role, Sheet
+
+
+def roles_of(
+    sheet: Sheet, text: str, observables: Sequence[str] | None = None, number: int = 0
+) -> dict[str, Role]:
+    """What each column of a data file means, by the problem file and by its name.
+
+    `observables`: those of the model where they are known; `number`: the place of the data file in their list.
+    """
+    spec, top = document.data_of(text, number), replace(sheet, rows=sheet.rows[:50]).raw
+    if is_nonmem(spec):
+        return _nonmem_roles(sheet, spec)
+    found = _measured(sheet, top, spec.get("observables"), observables)
+    group = next(filter(None, (find_name(sheet.header, one) for one in EXPERIMENT_NAMES)), None)
+    covariates = [*(document.value_at(text, "covariates") or []), *(spec.get("covariates") or [])]
+    named = [
+        (Role.TIME, spec.get("time") or _time_column(top)),
+        (Role.EXPERIMENT, spec.get("experiment") or group),
+    ]
+    named += [(Role.COVARIATE, one) for one in covariates]
+    named += [(Role.INPUT, one) for one in _input_columns(text)]
+    for role, name in named:
+        column = None if name is None else find_name(sheet.header, str(name))
+        if column is not None:
+            found[column] = role
+    for column in sheet.header:
+        unsaid = found[column] in (Role.MEASURED, Role.IGNORED)
+        if unsaid and _is_dosing(sheet, column, found, _experiment(sheet, spec), text):
+            found[column] = Role.DOSE
+    return found
+
+
+def is_nonmem(spec: Mapping[str, object]) -> bool:
+    """Whether a data file is a table of NONMEM, whose columns mean what they are called."""
+    return "doses" in spec or spec.get("format") == NONMEM
+
+
+def _nonmem_roles(sheet: Sheet, spec: Mapping[str, object]) -> dict[str, Role]:
+    fixed = {"ID": Role.EXPERIMENT, "TIME": Role.TIME, "DV": Role.MEASURED, "AMT": Role.DOSE}
+    listed = spec.get("covariates")
+    covariates = listed if isinstance(listed, list) else []
+    return {
+        column: Role.COVARIATE if column in covariates else fixed.get(column.upper(), Role.IGNORED)
+        for column in sheet.header
+    }
+
+
+def _measured(
+    sheet: Sheet, top: RawTable, listed: object, observables: Sequence[str] | None
+) -> dict[str, Role]:
+    """Which columns are measured: those listed, or else those of the model, or else those that hold numbers."""
+    header = sheet.header
+    if sheet.is_long:
+        long = [find_name(header, one) for one in (*OBSERVABLE_NAMES, *VALUE_NAMES)]
+        chosen = [column for column in header if column in long]
+    elif isinstance(listed, list):
+        wanted = {plain_name(str(one)) for one in listed}
+        chosen = [column for column in header if plain_name(column) in wanted]
+    else:
+        chosen = [column for column in header if not top.holds_names(column)]
+        known = {plain_name(one) for one in observables or ()}
+        own = [column for column in chosen if plain_name(column) in known]
+        chosen = own or chosen
+    return {column: Role.MEASURED if column in chosen else Role.IGNORED for column in header}
+
+
+def _time_column(table: RawTable) -> str | None:
+    try:
+        return time_column(table)
+    except InputError:
+        return None
+
+
+def _input_columns(text: str) -> list[str]:
+    given = document.value_at(text, "inputs")
+    if isinstance(given, list):
+        return [str(one) for one in given]
+    tables = given.values() if isinstance(given, Mapping) else ()
+    return [str(one["column"]) for one in tables if isinstance(one, Mapping) and "column" in one]
+
+
+def doses_in(
+    sheet: Sheet, column: str, roles: Mapping[str, Role], experiment: str
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Times and amounts of the doses in a column, by experiment; blank cells and zeros are none.
+
+    `experiment`: the name of the only one where no column names them.
+    """
+    time = next((c for c, role in roles.items() if role is Role.TIME), None)
+    group = next((c for c, role in roles.items() if role is Role.EXPERIMENT), None)
+    if time is None:
+        return {}
+    place = {name: k for k, name in enumerate(sheet.header)}
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for row in sheet.rows:
+        try:
+            amount, when = float(row[place[column]]), float(row[place[time]])
+        except ValueError:
+            continue
+        if amount:
+            name = experiment if group is None else row[place[group]]
+            times, amounts = found.setdefault(name, ([], []))
+            times.append(when)
+            amounts.append(amount)
+    return found
+
+
+def _names(sheet: Sheet, roles: Mapping[str, Role], experiment: str) -> set[str]:
+    """The experiments of a table."""
+    group = next((k for k, c in enumerate(sheet.header) if roles.get(c) is Role.EXPERIMENT), None)
+    return {experiment} if group is None else {row[group] for row in sheet.rows}
+
+
+def _is_dosing(sheet: Sheet, column: str, roles: Mapping[str, Role], experiment: str, text: str) -> bool:
+    """Whether the doses of the problem file are those in a column."""
+    given, own = document.doses_of(text), _names(sheet, roles, experiment)
+    told = {name: (one.get("times"), one.get("amounts")) for name, one in given.items() if name in own}
+    return bool(told) and told == doses_in(sheet, column, roles, experiment)
+
+
+def _experiment(sheet: Sheet, spec: Mapping[str, object]) -> str:
+    """The name of the only experiment of a table without a column for it."""
+    return str(spec.get("name") or Path(sheet.name).stem)
+
+
+def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", number: int = 0) -> str:
+    """The problem file in which a column of a data file means something else. `into`: the state that doses go into."""
+    before = roles_of(sheet, text, number=number)
+    after = {**before, column: role}
+    if role in (Role.TIME, Role.EXPERIMENT):  # there is one of each
+        after |= {c: Role.IGNORED for c, one in before.items() if one is role and c != column}
+
+    def columns(kind: Role) -> list[str]:
+        return [c for c in sheet.header if after[c] is kind]
+
+    text = document.with_data(text, number, time=next(iter(columns(Role.TIME)), None))
+    group = next(iter(columns(Role.EXPERIMENT)), None)
+    text = document.with_data(text, number, experiment=None if group == "experiment" else group)
+    text = _with_covariates(sheet, text, columns(Role.COVARIATE), number)
+    text = document.with_inputs(text, columns(Role.INPUT), sheet.header)
+    if Role.DOSE in (role, before[column]):
+        name = _experiment(sheet, document.data_of(text, number))
+        doses = doses_in(sheet, column, after, name) if role is Role.DOSE else {}
+        text = document.with_doses(text, into, doses, _names(sheet, after, name))
+    if not sheet.is_long:
+        measured = columns(Role.MEASURED)
+        plain = roles_of(sheet, document.with_data(text, number, observables=None), number=number)
+        usual = [c for c, one in plain.items() if one is Role.MEASURED]
+        text = document.with_data(text, number, observables=None if measured == usual else measured)
+    return text
+
+
+def _with_covariates(sheet: Sheet, text: str, columns: list[str], number: int) -> str:
+    """Make exactly these columns of a data file covariates; those of other files stay."""
+    common = document.value_at(text, "covariates")
+    if not isinstance(common, list) or len(document.data_files(text)) < 2:
+        text = document.with_value(text, ("covariates",), None) if common is not None else text
+        return document.with_data(text, number, covariates=columns or None)
+    others = [one for one in common if find_name(sheet.header, str(one)) is None]
+    return document.with_value(text, ("covariates",), [*others, *columns] or None)
