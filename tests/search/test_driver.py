@@ -98,7 +98,7 @@ def test_a_poor_given_start_is_followed_by_one_without_it():
     own = pf.fit(counted_prey(), policy=ONE)
     second = given.searches[1]
     assert second.iterations <= own.searches[0].iterations  # it may end where the first one did
-    assert second.loss == pytest.approx(own.loss, rel=1e-4)
+    assert second.loss == pytest.approx(own.loss, rel=1e-3)
     assert given.loss == pytest.approx(own.loss, rel=1e-6)
 
 

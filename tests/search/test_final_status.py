@@ -97,13 +97,11 @@ def test_other_limits_decide_otherwise():
     assert decide_status(evidence({}, {"gradient": 1e-2}), lenient) is Status.CONVERGED
 
 
-def test_a_threshold_that_no_path_reaches_leaves_a_fit_undecided():
-    """The loss has no slope in it: the curves fit, and the value of the threshold is that of the start."""
+def test_a_threshold_that_no_path_reaches_is_not_determined():
+    """The curves fit, and the loss has no slope in the threshold: a smooth switch far away changes nothing."""
     model, times = pf.Model("x' = 1 - k*x + (x > threshold)"), np.linspace(0.1, 6, 20)
-    data = pf.Experiment(times, {"x": (1 - np.exp(-0.8 * times)) / 0.8})
+    data = pf.Experiment(times, {"x": (1 - np.exp(-0.8 * times)) / 0.8 + 0.01 * np.sin(17 * times)})
     problem = pf.Problem(model, data, {"k": (0.1, 3), "threshold": (3, 8)}, initial={"x": 0.0})
     fit = pf.fit(problem, progress=False)
-    assert fit.status is Status.UNDECIDED
-    assert not fit.success
-    assert fit.parameters["k"] == pytest.approx(0.8, rel=1e-5)
-    assert [one.subject for one in fit.warnings if one.code == "search.switching"] == ["threshold"]
+    assert fit.success
+    assert fit.certificate.undetermined == ("threshold",)

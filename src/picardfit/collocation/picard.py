@@ -297,11 +297,13 @@ def contract(
     """Contract a path to the tolerance of the settings, first with one matrix for each segment.
 
     Segments on which that fails go on with fresh matrices and shorter steps, where |u - P u| is smaller: at the path
-    given or at the one reached. `inverse` of the result is None unless its matrices contract fast enough to be reused
-    for derivatives.
+    given or at the one reached. Across a kink neither the pace nor the size of |u - P u| tells how far a path is from
+    its end, so there they begin at the path given. `inverse` of the result is None unless its matrices contract fast
+    enough to be reused for derivatives.
     """
-    quick = newton(equation, path, settings.tolerance, settings.quick, inverse)
     kinked = equation.field.kinked
+    hasty = replace(settings.quick, reach=np.inf) if kinked else settings.quick
+    quick = newton(equation, path, settings.tolerance, hasty, inverse)
     cycles = kinked and quick.error > settings.tolerance and quick.rate > settings.cycling
     if quick.error < settings.limit and not cycles:
         return quick if quick.rate < settings.reusable else replace(quick, inverse=None)
@@ -309,8 +311,9 @@ def contract(
     reached = sizes(quick.gap, equation.scale)
     failed = np.flatnonzero(~(reached < allowed))
     some, begin, path = equation.part(failed), path[failed], quick.path.copy()
-    closer = reached[failed] < sizes(some.gap(begin)[1], equation.scale)
-    begin[closer] = path[failed][closer]
+    if not kinked:
+        closer = reached[failed] < sizes(some.gap(begin)[1], equation.scale)
+        begin[closer] = path[failed][closer]
     careful = settings.patient if kinked else settings.careful
     path[failed] = newton(some, begin, settings.tolerance, careful).path
     slopes, gap = equation.gap(path)

@@ -295,7 +295,7 @@ def smoothed(request: Request, news: Callable[[Progress], None] | None) -> tuple
 
     That is the first search that converges; all later ones must reach the same width.
     """
-    if not request.method.exact:
+    if not request.method.exact or not request.problem.model.state_jumps:
         return request, None
     stages = with_smooth_switches(request.problem, start_at(request, (0, None)))
     if not stages:

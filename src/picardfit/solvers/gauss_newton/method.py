@@ -224,7 +224,8 @@ class LiftedGaussNewton:
     def _attempt(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
         """The state after a step to the minimum of a damped model, or None if it is rejected."""
         weakest, contraction = self.damping.weakest, self._contraction(state)
-        correction = self.correction if self._is_last(state) else self._early_correction
+        kinked = state.system.field.kinked
+        correction = self.correction if self._is_last(state) and not kinked else self._early_correction
         size = merit_size(state)
         hidden = self.acceptance.negligible * size + state.floor
         trial = trial_step(state, linear, model, damping, weakest, correction, contraction, hidden)
@@ -374,7 +375,10 @@ class LiftedGaussNewton:
 
     @cached_property
     def _early_correction(self) -> Correction:
-        """While jumps are cheap they may stay: steps that follow a curved valley exactly end in more local optima."""
+        """While jumps are cheap they may stay: steps that follow a curved valley exactly end in more local optima.
+
+        Across a kink derivatives made at the trial are no better than those at hand.
+        """
         return replace(self.correction, further=np.inf)
 
     def _between_stages(self, state: State) -> tuple[Resolution, ...]:
