@@ -17,6 +17,7 @@ from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, attempt, single_threaded
 from picardfit.problem.problem import Start
 from picardfit.search.certifying import certify_outcome
+from picardfit.search.ending_record import decoded, encoded
 from picardfit.search.exchange import exchanged_start, has_hidden_rates
 from picardfit.search.nonfinite_start import never_finite
 from picardfit.search.policy import Action, Evidence, Next, SearchFacts, SearchPolicy, decide
@@ -29,8 +30,6 @@ from picardfit.search.searches import (
     Request,
     Searches,
     begin,
-    decoded,
-    encoded,
     ending_after,
     interrupted_at,
     outcome_of,

@@ -19,9 +19,11 @@ from picardfit.problem.named_values import initial_by_label, parameters_of
 from picardfit.problem.problem import Problem
 from picardfit.search.driver import Found, run_policy
 from picardfit.search.final_status import SearchEvidence, decide_status
+from picardfit.search.many_searches import identity, search_all
 from picardfit.search.notices import all_notices, switching_parameters
 from picardfit.search.policy import SearchPolicy
-from picardfit.search.searches import Ending, Request, identity, search_all, smoothed, with_arrivals
+from picardfit.search.searches import Ending, Request, with_arrivals
+from picardfit.search.smooth_switches import smoothed
 from picardfit.solvers.loop import Method, Progress, Solution
 
 

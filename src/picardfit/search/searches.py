@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import path_value
 from picardfit.evidence.expected_information import on_mesh, simulated
-from picardfit.evidence.optima import Vicinity
-from picardfit.parallel.ledger import Ledger
-from picardfit.parallel.ordered_map import Failure, Interrupted, Written, run_tasks
-from picardfit.parallel.progress import Bar
-from picardfit.problem.json_values import Record, array, get, get_optional, number, plain
+from picardfit.parallel.ordered_map import Interrupted
+from picardfit.problem.json_values import Record, plain
 from picardfit.problem.problem import Problem, Start
-from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.events.revision import revised, start_along
 from picardfit.search.policy import SearchPolicy
-from picardfit.search.smooth_switches import NARROWING, Narrowing, on_problem, with_smooth_switches
-from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
+from picardfit.search.solution_record import as_record, solution_of
 from picardfit.search.starts import make_start, spread_evenly
-from picardfit.search.told import LOG, SearchesBegin, tell_ended
 from picardfit.simulation.trajectories import Budget, Integration
 from picardfit.solvers.loop import (
     ExactMethod,
@@ -102,6 +95,15 @@ class Ending:
 
 
 BROKEN = Ending(Status.FAILED, np.inf, 0, 0.0, np.nan, None)  # a search that raised
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The searches that were done, by index of their start."""
+
+    endings: dict[int, Ending]
+    failures: dict[int, Notice]
+    interrupted: bool
 
 
 def exact_method(request: Request) -> ExactMethod:
@@ -290,48 +292,9 @@ def narrowed(request: Request, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def smoothed(request: Request, news: Callable[[Progress], None] | None) -> tuple[Request, Searches | None]:
-    """The request with smooth switches in place of jumps of the equations, and the searches that decided how narrow.
-
-    That is the first search that converges; all later ones must reach the same width.
-    """
-    if not request.method.exact or not request.problem.model.state_jumps:
-        return request, None
-    stages = with_smooth_switches(request.problem, start_at(request, (0, None)))
-    if not stages:
-        return request, None
-    request, endings = replace(request, problem=stages[-1], stages=stages), {}
-    for index, part in enumerate(parts_of(request, min(request.policy.failures, request.policy.most))):
-        with np.errstate(all="ignore"):
-            begun = begin(request, start_at(request, (index, part)))
-            ran = iterate(request.method, begun, reporter(request, index, news))
-        outcome, reached = settled(request, ran.outcome(request.method))
-        if reached:
-            request = replace(request, problem=stages[reached - 1], stages=stages[:reached])
-        elif outcome.solution is not None:
-            outcome = replace(outcome, solution=on_problem(outcome.solution, request.problem))
-        endings[index] = ending_of(outcome)
-        if reached or outcome.status is Status.INTERRUPTED:
-            break
-    return request, Searches(endings, {}, outcome.status is Status.INTERRUPTED)
-
-
-def settled(request: Request, outcome: Outcome, narrowing: Narrowing = NARROWING) -> tuple[Outcome, int]:
-    """The outcome with so narrow switches that its optimum hardly moves any more, or the narrowest that it can reach.
-
-    And how many stages that takes, none where the search failed.
-    """
-    stages, reached = request.stages, int(outcome.status.success)
-    while 0 < reached < len(stages):
-        pair = replace(request, stages=stages[reached - 1 : reached + 1])
-        narrower = narrowed(pair, outcome)
-        if narrower.solution is None or outcome.solution is None or not narrower.status.success:
-            break
-        before, outcome, reached = outcome.solution, narrower, reached + 1
-        there = Vicinity(narrower.solution, path_value(narrower.solution))
-        if reached >= narrowing.enough and there.is_near(before.unknowns):
-            break
-    return outcome, reached
+def on_problem(solution: Solution, problem: Problem) -> Solution:
+    """The same path as one of another problem with the same unknowns and states."""
+    return replace(solution, system=Discretisation(problem, solution.system.mesh))
 
 
 def ending_of(outcome: Outcome) -> Ending:
@@ -366,130 +329,3 @@ def with_arrivals(optima: Mapping[int, int], endings: Mapping[int, Ending]) -> d
     """The optimum of each search that found one (search -> number), and of those that came to one of these."""
     came = {k: one.arrived_at for k, one in endings.items() if one.arrived_at is not None}
     return {**optima, **{k: optima[at] for k, at in came.items() if at in optima}}
-
-
-# ---- many of them --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Searches:
-    """The searches that were done, by index of their start."""
-
-    endings: dict[int, Ending]
-    failures: dict[int, Notice]
-    interrupted: bool
-
-
-def search_all(
-    request: Request,
-    executor: Executor | None,
-    book: Ledger | None,
-    progress: Callable[[Progress], None] | None,
-    bar: Bar | None,
-) -> Searches:
-    """Search from every start that was asked for, here or on the executor's workers."""
-    parts = parts_of(request, request.starts)
-    best = _BestSoFar(len(parts))
-
-    def show(done: int, total: int, index: int, ending: Ending | Failure) -> None:
-        if isinstance(ending, Ending):
-            tell_ended(request.problem, index, ending)
-        if bar:
-            bar.show(done, total, f"best loss {request.problem.mean_loss(best.value):.6g}")
-        if progress and executor is not None and isinstance(ending, Ending):
-            loss = request.problem.mean_loss(ending.value)
-            progress(Progress(index, request.starts, ending.iterations, loss, ending.jump))
-
-    earlier = set() if book is None else book.done.keys() & set(range(len(parts)))
-    LOG.info(SearchesBegin(request.starts, len(earlier)))
-    if book is not None:
-        for index in earlier:
-            best(index, book.result(index, decoded))
-    here = partial(search, request, progress=progress)
-    work = run_tasks(
-        here if executor is None else partial(_packed_search, request),
-        dict(enumerate(enumerate(parts))),
-        executor=executor,
-        ledger=book,
-        keep=best,
-        written=Written(encoded, decoded),
-        progress=show,
-    )
-    endings = {**work.results, **dict.fromkeys(work.failures, BROKEN)}
-    if work.partial is not None:
-        index, ending = work.partial
-        endings[index] = ending
-    return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
-
-
-def _packed_search(request: Request, task: Task) -> Ending:
-    """A search whose path travels without the problem."""
-    ending = search(request, task)
-    if not isinstance(ending.solution, Solution):
-        return ending
-    return replace(ending, solution=solution_record(ending.solution))
-
-
-class _BestSoFar:
-    """Drops the path and trace of every search that is not the best so far."""
-
-    def __init__(self, count: int) -> None:
-        self._rank: tuple[bool, float, int] = (True, np.inf, count)
-
-    @property
-    def value(self) -> float:
-        return self._rank[1]
-
-    def __call__(self, index: int, ending: Ending) -> Ending:
-        rank = ending.rank(index)
-        if rank < self._rank:
-            self._rank = rank
-            return ending
-        return replace(ending, solution=None, trace=None)
-
-
-def identity(request: Request) -> Record:
-    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence."""
-    from picardfit import __version__
-
-    return {
-        "picardfit": __version__,
-        "problem": problem_digest(request.problem),
-        "method": repr(request.method),
-        "start": digest(request.given),
-        "seed": request.seed,
-    }
-
-
-# ---- as a record -------------------------------------------------------------------------------------------
-
-
-def encoded(ending: Ending) -> Record:
-    solution = ending.solution
-    return {
-        "status": ending.status.name,
-        "value": ending.value,
-        "iterations": ending.iterations,
-        "seconds": ending.seconds,
-        "jump": ending.jump,
-        "unknowns": ending.unknowns,
-        "solution": solution_record(solution) if isinstance(solution, Solution) else solution,
-        "trace": ending.trace,
-        "work": ending.work,
-    }
-
-
-def decoded(content: object) -> Ending:
-    record = as_record(content)
-    unknowns, trace = get_optional(record, "unknowns", list), get_optional(record, "trace", list)
-    return Ending(
-        Status[get(record, "status", str)],
-        number(get(record, "value"), "value"),
-        get(record, "iterations", int),
-        number(get(record, "seconds"), "seconds"),
-        number(get(record, "jump"), "jump"),
-        None if unknowns is None else array(unknowns, (None, None), "unknowns"),
-        get_optional(record, "solution", dict),
-        None if trace is None else trace_of(trace),
-        number(get(record, "work"), "work"),
-    )

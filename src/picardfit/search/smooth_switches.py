@@ -8,16 +8,30 @@ equations as written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy
 
-from picardfit.collocation.discretisation import Discretisation
+from picardfit.errors import Status
+from picardfit.evidence.certificate import path_value
+from picardfit.evidence.optima import Vicinity
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.state_jumps import smoothable
 from picardfit.problem.problem import Problem, Start
-from picardfit.solvers.loop import Solution
+from picardfit.search.searches import (
+    Request,
+    Searches,
+    begin,
+    ending_of,
+    narrowed,
+    on_problem,
+    parts_of,
+    reporter,
+    start_at,
+)
+from picardfit.solvers.loop import Outcome, Progress, iterate
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,45 @@ def _range(problem: Problem, difference: sympy.Expr, start: Start) -> float:
     return next((one for one in sizes if one > 0), 1.0)
 
 
-def on_problem(solution: Solution, problem: Problem) -> Solution:
-    """The same path as one of another problem with the same unknowns and states."""
-    return replace(solution, system=Discretisation(problem, solution.system.mesh))
+def smoothed(request: Request, news: Callable[[Progress], None] | None) -> tuple[Request, Searches | None]:
+    """The request with smooth switches in place of jumps of the equations, and the searches that decided how narrow.
+
+    That is the first search that converges; all later ones must reach the same width.
+    """
+    if not request.method.exact or not request.problem.model.state_jumps:
+        return request, None
+    stages = with_smooth_switches(request.problem, start_at(request, (0, None)))
+    if not stages:
+        return request, None
+    request, endings = replace(request, problem=stages[-1], stages=stages), {}
+    for index, part in enumerate(parts_of(request, min(request.policy.failures, request.policy.most))):
+        with np.errstate(all="ignore"):
+            begun = begin(request, start_at(request, (index, part)))
+            ran = iterate(request.method, begun, reporter(request, index, news))
+        outcome, reached = settled(request, ran.outcome(request.method))
+        if reached:
+            request = replace(request, problem=stages[reached - 1], stages=stages[:reached])
+        elif outcome.solution is not None:
+            outcome = replace(outcome, solution=on_problem(outcome.solution, request.problem))
+        endings[index] = ending_of(outcome)
+        if reached or outcome.status is Status.INTERRUPTED:
+            break
+    return request, Searches(endings, {}, outcome.status is Status.INTERRUPTED)
+
+
+def settled(request: Request, outcome: Outcome, narrowing: Narrowing = NARROWING) -> tuple[Outcome, int]:
+    """The outcome with so narrow switches that its optimum hardly moves any more, or the narrowest that it can reach.
+
+    And how many stages that takes, none where the search failed.
+    """
+    stages, reached = request.stages, int(outcome.status.success)
+    while 0 < reached < len(stages):
+        pair = replace(request, stages=stages[reached - 1 : reached + 1])
+        narrower = narrowed(pair, outcome)
+        if narrower.solution is None or outcome.solution is None or not narrower.status.success:
+            break
+        before, outcome, reached = outcome.solution, narrower, reached + 1
+        there = Vicinity(narrower.solution, path_value(narrower.solution))
+        if reached >= narrowing.enough and there.is_near(before.unknowns):
+            break
+    return outcome, reached
