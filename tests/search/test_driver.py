@@ -140,7 +140,7 @@ def test_an_executor_gives_the_same_searches(doubtful):
 
 def test_searches_that_take_turns_end_as_if_alone(doubtful):
     """Short slices change the order in which searches run, not how each of them ends."""
-    several = {"agree": 8, "effort": 1e9, "rescue": None}
+    several = {"agree": 8, "effort": 1e9, "searching": 1e9, "rescue": None}
     turns = pf.fit(oral_dose(), policy=pf.SearchPolicy(slice=2, **several))
     alone = pf.fit(oral_dose(), starts=8)
     ended = {one.start: (one.loss, one.iterations) for one in alone.searches}

@@ -91,7 +91,17 @@ def test_what_comes_next(evidence, what, index):
         (pf.SearchPolicy(most=2, rescue=None), of(hit(), hit(optimum=1)), Next.CERTIFY),
         (pf.SearchPolicy(rescue=None), of(failed(), failed(), failed()), Next.STOP),
         (pf.SearchPolicy(failures=1), of(failed()), Next.RESCUE),
-        (pf.SearchPolicy(effort=1.5, least=1, rescue=None), of(hit(10), failed(5)), Next.CERTIFY),
+        (pf.SearchPolicy(searching=1.5, least=1, rescue=None), of(hit(10), failed(5)), Next.CERTIFY),
+        (pf.SearchPolicy(effort=1.5), of(hit(10), failed(5)), Next.CERTIFY),  # of the whole fit
+        (pf.SearchPolicy(effort=1.5), of(failed(10), failed(5)), Next.SEARCH),  # no search has converged yet
+        (pf.SearchPolicy(effort=6), of(hit(100), hit(200, 1), hit(200, 1)), Next.RESCUE),
+        (pf.SearchPolicy(effort=5), of(hit(100), hit(200, 1), hit(200, 1)), Next.CERTIFY),
+        (pf.SearchPolicy(effort=9), of(hit(100), hit(300, 1), rescues=1, candidates=(8,)), Next.SEARCH),
+        (
+            pf.SearchPolicy(effort=9),
+            of(hit(100), hit(300, 1), rescues=1, simulated=500, candidates=(8,)),
+            Next.CERTIFY,
+        ),
         (pf.SearchPolicy(doubt=0), of(hit(), hit(), at_bound=True), Next.CERTIFY),
     ],
 )
@@ -113,12 +123,17 @@ def test_how_far_a_search_may_go(evidence, work):
     assert decide(evidence, POLICY).work == work
 
 
+def test_candidates_may_do_the_work_that_is_left():
+    policy = pf.SearchPolicy(effort=8)
+    assert decide(of(hit(100), hit(200, 1), hit(200, 1)), policy) == Action(Next.RESCUE, work=300.0)
+
+
 def test_a_search_that_waits_cannot_begin_more_than_two():
     assert decide(of(waits(40), waits(80)), POLICY) == Action(Next.SEARCH, 0, 80.0)
 
 
 @pytest.mark.parametrize(
-    "name", ["agree", "most", "failures", "failing", "fine", "effort", "slice", "improbable"]
+    "name", ["agree", "most", "failures", "failing", "fine", "effort", "searching", "slice", "improbable"]
 )
 @pytest.mark.parametrize("value", [0, -1, "two", None])
 def test_settings_that_make_no_sense_are_refused(name, value):

@@ -27,13 +27,15 @@ class SearchPolicy:
     """When a fit searches again, and when it stops.
 
     Work is counted in steps on the first mesh (`picardfit.solvers.loop.StepCost`), so that the same fit takes the same
-    decisions on every machine. That of the candidates is bounded by `rescue.work`.
+    decisions on every machine. `effort` bounds all of it as soon as a search has converged, but for the end of a search
+    that has begun; that of the candidates is bounded by `rescue.work`, too.
     """
 
     agree: int = 2  # searches that must end in the best optimum
     doubt: int = 1  # how many more for each reason to doubt it (see above): docs/decisions/017
     most: int = 8  # searches at most, besides those from candidates or exchanged rates; 1: exactly one
-    effort: float = 5.0  # work in units of the quickest search that converged, after which no slice begins
+    effort: float = 60.0  # work of the whole fit, in units of the quickest search that converged
+    searching: float = 5.0  # part of it after which no slice begins before candidates are simulated
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
     failing: float = 800.0  # and the work of searches, in steps, if none converged: two at their limit of 400
@@ -47,7 +49,7 @@ class SearchPolicy:
     def __post_init__(self) -> None:
         for name, fewest in (("agree", 1), ("doubt", 0), ("most", 1), ("failures", 1)):
             as_whole(getattr(self, name), name, fewest)
-        for name in ("effort", "least", "failing", "fine", "slice", "improbable"):
+        for name in ("effort", "searching", "least", "failing", "fine", "slice", "improbable"):
             value = getattr(self, name)
             if not is_number(value) or not value > 0:
                 raise InputError("search.policy_not_positive", name, value=value)
@@ -110,6 +112,7 @@ class Evidence:
     hidden: bool = False  # whether the data hide states, so that rates may be exchanged unseen
     exchanged: bool = False  # whether a search has begun at exchanged rates
     rescues: int = 0  # how often candidates have been simulated
+    simulated: float = 0.0  # the work of that, in the unit of the searches
     candidates: tuple[int, ...] = ()  # searches that may begin from them, the best first
     asked: bool = False  # whether the user asked for a number of searches, all of which have been made
     hopeless: bool = False  # whether the equations cannot be evaluated anywhere
@@ -123,13 +126,14 @@ def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
     if evidence.hopeless:
         return Action(Next.STOP)
     if not _trusted(evidence, policy):
-        if evidence.candidates:
+        left = _left(evidence, policy)
+        if evidence.candidates and left > 0:
             return Action(Next.SEARCH, evidence.candidates[0])
         action = None if evidence.rescues else _search(evidence, policy)
         if action is not None:
             return action
-        if _may_rescue(evidence, policy):
-            return Action(Next.RESCUE)
+        if _may_rescue(evidence, policy) and left > 0:
+            return Action(Next.RESCUE, work=left)
     return _conclude(evidence, policy)
 
 
@@ -183,7 +187,7 @@ def _search(evidence: Evidence, policy: SearchPolicy) -> Action | None:
     another needed.
     """
     searches, waiting = evidence.searches, _waiting(evidence)
-    converged = [one.work for one in searches.values() if one.optimum is not None]
+    converged = _converged(evidence)
     new = max(searches) + 1
     begun = sum(one.begun for one in searches.values())  # one that could not begin was no search
     if begun < policy.most and (converged or len(waiting) < min(policy.agree, policy.most)):
@@ -191,9 +195,9 @@ def _search(evidence: Evidence, policy: SearchPolicy) -> Action | None:
     failed = sum(one.ended and one.optimum is None for one in searches.values())
     budget = policy.failing if _may_rescue(evidence, policy) else inf
     if converged:
-        budget = max(policy.effort * min(converged), policy.least)
+        budget = max(policy.searching * min(converged), policy.least)
     spent = sum(one.work for one in searches.values())
-    if spent >= budget or (not converged and failed >= policy.failures):
+    if spent >= budget or _left(evidence, policy) <= 0 or (not converged and failed >= policy.failures):
         return None
     longer = _longer(waiting, evidence, policy)
     if longer is None or converged:
@@ -216,5 +220,15 @@ def _longer(waiting: Mapping[int, float], evidence: Evidence, policy: SearchPoli
 
 def _fair_share(evidence: Evidence, policy: SearchPolicy) -> float:
     """The work after which a search waits for others: a slice, or twice what the quickest one needed."""
-    converged = [one.work for one in evidence.searches.values() if one.optimum is not None]
-    return max(2 * min(converged, default=0.0), policy.slice)
+    return max(2 * min(_converged(evidence), default=0.0), policy.slice)
+
+
+def _left(evidence: Evidence, policy: SearchPolicy) -> float:
+    """The work that the fit may still do; without limit as long as no search has converged."""
+    spent = evidence.simulated + sum(one.work for one in evidence.searches.values())
+    return policy.effort * min(_converged(evidence), default=inf) - spent
+
+
+def _converged(evidence: Evidence) -> list[float]:
+    """The work of the searches that converged."""
+    return [one.work for one in evidence.searches.values() if one.optimum is not None]
