@@ -9,8 +9,8 @@ of these problems end in a local optimum (a loss more than 0.1 % above the best 
 truth), the processor time of the fit over that of one search, and the seconds of all of them. With `--out` each problem
 is a line of that file, and those in it are not fitted again.
 
-With `--alone` no fit is made: candidates of a PEtab problem are simulated, once until ten steps have brought no better
-leader, and once until as many descents as lanes have ended in vain, too (`Rescue.vain`); nothing else is known to them.
+With `--alone` no fit is made: candidates of a PEtab problem are simulated as where no search has converged, once fitted
+to all samples at once, and once to the first samples before (`Rescue.lead`); nothing else is known to them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SETTINGS = {
     "default": pf.SearchPolicy(),
     "a quarter of the crowd": pf.SearchPolicy(rescue=pf.Rescue(candidates=64, lanes=16)),
     "an eighth": pf.SearchPolicy(rescue=pf.Rescue(candidates=32, lanes=8)),
-    "ten steps": pf.SearchPolicy(rescue=pf.Rescue(steps=10)),
     "none": pf.SearchPolicy(rescue=None),
+    "none, 24 searches": pf.SearchPolicy(most=24, searching=16, rescue=None),
 }
 
 
@@ -89,16 +89,16 @@ def alone(path: Path, seeds: range) -> None:
 
     problem = petab.read(path)
     nothing = np.full(problem.layout.lower.shape, np.nan)
-    print("| seed | vain | steps | best | s |\n|---|---|---|---|---|")
+    print("| seed | first samples first | steps | best | s |\n|---|---|---|---|---|")
     for seed in seeds:
-        for vain in (0.0, 1.0):
+        for led in (False, True):
             steps, began = [], time.process_time()
-            settings, further = pf.Rescue(vain=vain), np.zeros((0, *nothing.shape))
+            settings, further = pf.Rescue() if led else pf.Rescue(lead=None), np.zeros((0, *nothing.shape))
             found = find_candidates(
                 problem, nothing, seed, further, settings, lambda *one, steps=steps: steps.append(one)
             )
-            spent = time.process_time() - began
-            print(f"| {seed} | {vain:g} | {len(steps)} | {found.values[0]:.3f} | {spent:.1f} |", flush=True)
+            spent, said = time.process_time() - began, "yes" if led else "no"
+            print(f"| {seed} | {said} | {len(steps)} | {found.values[0]:.3f} | {spent:.1f} |", flush=True)
 
 
 def main() -> None:

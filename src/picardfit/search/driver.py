@@ -95,6 +95,7 @@ class _Driver:
         self.simulated: dict[tuple[int, float], float] = {}  # (search, work) -> what its unknowns are worth
         self.grouped: dict[int, int] = {}  # search -> number of its optimum
         self.carried, self.rescues, self.exchanged = 0, 0, False
+        self.simulating = 0.0  # work of simulated candidates
         self.candidates: dict[int, np.ndarray] = {}  # search -> the simulated candidate from which it begins
         self.finalists = np.zeros((0, *request.given.shape))  # all of them, the best first
         self.vicinities: dict[int, Vicinity] = {}  # search -> that of the optimum it found
@@ -128,7 +129,7 @@ class _Driver:
             self._add(index, lambda: self._carry_on(action.index, index))
         else:
             self.rescues += 1
-            self._rescue()
+            self._rescue(action.work)
 
     # ---- what is known ---------------------------------------------------------------------------------------------
 
@@ -158,6 +159,7 @@ class _Driver:
             hidden=bool(optima) and self._hides_rates(best),
             exchanged=self.exchanged or len({o for k, o in optima.items() if ranks[k] == 0}) > 1,
             rescues=self.rescues,
+            simulated=self.simulating / self.unit,
             candidates=tuple(self.candidates),
             asked=self.request.starts > 1,
             hopeless=self.hopeless,
@@ -199,13 +201,17 @@ class _Driver:
         """The objective at an optimum, or of the unknowns where a search has ended or waits without one."""
         if index < 0:
             return self.value_of_given
-        if self._is_optimum(index):
+        if self._is_optimum(index) or self._came_to_another(index):
             return self.endings[index].value
         work, unknowns = self.spent.get(index, np.inf), self._unknowns(index)
         if (index, work) not in self.simulated:
             value = np.inf if unknowns is None else value_at(self.request.problem, unknowns)
             self.simulated[index, work] = value
         return self.simulated[index, work]
+
+    def _came_to_another(self, index: int) -> bool:
+        """Whether a search ended where another one had been: its path is nearly closed."""
+        return index in self.endings and self.endings[index].arrived_at is not None
 
     def _is_optimum(self, index: int) -> bool:
         """Whether a search converged, and no independent integration contradicts it (inexact methods may differ)."""
@@ -423,24 +429,26 @@ class _Driver:
         shot = polished(self.request.problem, unknowns[None], self.policy.rescue or Rescue())
         return self._search_along(index, shot.many_unknowns[0] if len(shot.values) else unknowns)
 
-    def _rescue(self) -> None:
+    def _rescue(self, work: float) -> None:
         """Simulate candidates, from which searches may begin; the second time, polish those there were."""
         first = self._next_index()
         news = self._news(first, candidates=True)
         with np.errstate(all="ignore"):
-            found = attempt(self._find_candidates, news)
+            found = attempt(lambda news: self._find_candidates(work * self.unit, news), news)
         if isinstance(found, Failure):
             self._fail(first, found.reason)
             return
         self.finalists = found.many_unknowns
+        self.simulating += found.work
         if found.interrupted:
             self.interrupted = True
             self._add(first, lambda: interrupted_at(self.request, found.many_unknowns[0]))
         else:
             self.candidates = dict(enumerate(found.many_unknowns, first))
 
-    def _find_candidates(self, news: News) -> Candidates:
+    def _find_candidates(self, work: float, news: News) -> Candidates:
         request, settings = self.request, self.policy.rescue or Rescue()
+        settings = replace(settings, work=min(settings.work, work))
         if self.rescues > 1:
             return polished(request.problem, self.finalists, settings)
         ends = [self._unknowns(k) for k in sorted({*self.endings, *self.waiting} - self.optima().keys())]
@@ -449,7 +457,7 @@ class _Driver:
         if self.optima() and not self._is_on_plateau(
             self.best()
         ):  # only whether there is a better one is open
-            settings = replace(settings, vain=0.0)
+            settings = replace(settings, vain=0.0, lead=None)
         return find_candidates(request.problem, request.given, request.seed, further, settings, news)
 
     def _checked(self, index: int) -> tuple[Outcome, Certificate]:

@@ -43,7 +43,9 @@ Task = tuple[int, np.ndarray | None]  # index of a start, and where it lies betw
 class QuickIntegration:
     """How the start that a user gives is judged: in milliseconds, as it hardly ever is better than what is found."""
 
-    tolerance: float = 1e-6  # relative
+    tolerance: float = (
+        1e-4  # relative; where that calls the optimum itself better, one more search begins there
+    )
     integration: Integration = field(
         default=Integration(
             budget=Budget(attempt=2000), fallback=False

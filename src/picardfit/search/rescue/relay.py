@@ -20,7 +20,8 @@ import numpy as np
 from picardfit.problem.problem import Problem
 from picardfit.problem.side_by_side import Simulated, measured
 from picardfit.search.rescue.calibration import costs, fit_measured
-from picardfit.search.rescue.settings import Rescue
+from picardfit.search.rescue.leading import led
+from picardfit.search.rescue.settings import Lead, Rescue
 from picardfit.search.rescue.shooting import Runners, advance, begin
 from picardfit.search.rescue.variations import variations
 from picardfit.search.starts import candidates
@@ -34,7 +35,7 @@ class Candidates:
     many_unknowns: np.ndarray  # (candidates, experiments, width)
     values: np.ndarray  # (candidates,)
     interrupted: bool = False  # whether Ctrl-C ended the work early
-    work: float = 0.0  # of the simulations that ranked them
+    work: float = 0.0  # of all simulations
 
     def best(self, count: int) -> Candidates:
         """The best of those that can be integrated, best first."""
@@ -66,16 +67,33 @@ def find_candidates(
             return ranked
         with_slopes = 1 + problem.layout.width / settings.integration.ways
         price = ranked.work * with_slopes * lanes / (len(spread) + len(further))  # of a step of all lanes
-        steps = min(settings.steps, int(settings.work / price))
-        rng, found = np.random.default_rng([seed, len(spread)]), None
+        steps = min(settings.steps, max(0, int((settings.work - ranked.work) / price)))
+        rng, found, step, work = np.random.default_rng([seed, len(spread)]), None, 0, ranked.work
         try:
-            for step, found in enumerate(islice(relay(problem, ranked, lanes, rng, settings), steps), 1):
+            if settings.lead is not None:
+                for now in islice(_led(problem, ranked, lanes, settings), steps):
+                    step, ranked = step + 1, now
+                    news(step, problem.mean_loss(ranked.values[0]), 0.0)
+            for found in islice(relay(problem, ranked, lanes, rng, settings), steps - step):
+                step += 1
                 news(step, problem.mean_loss(found.values[0]), 0.0)
         except KeyboardInterrupt:
             best = ranked if found is None else found
             return Candidates(best.many_unknowns[:1], best.values[:1], interrupted=True)
     best = ranked.best(1) if found is None else found[:1] + found[1:].unvaried[: settings.finalists - 1]
-    return Candidates(best.many_unknowns, best.values)
+    return Candidates(best.many_unknowns, best.values, work=work + step * price)
+
+
+def _led(problem: Problem, ranked: Candidates, lanes: int, settings: Rescue) -> Iterator[Candidates]:
+    """Yield the candidates after every step of a group of them on the first samples; in the end ranked again."""
+    chosen = ranked.many_unknowns[: (settings.lead or Lead()).candidates]
+    groups = np.array_split(chosen, -(-len(chosen) // lanes))
+    for k, group in enumerate(groups):
+        for now in led(problem, group, settings):
+            groups[k] = now
+            yield ranked
+    again = rank(problem, np.concatenate(groups), settings).best(len(ranked.values))
+    yield again if len(again.values) else ranked
 
 
 def polished(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:

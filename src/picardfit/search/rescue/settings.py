@@ -42,6 +42,20 @@ class Variation:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """How candidates are led to the data: first they are fitted to the first samples, then to more.
+
+    A path that has the wrong period, or none, has no slope towards the right one as soon as it has to follow several
+    periods at once. The numbers were chosen on the repressilator (benchmarks/rescue.py --alone): docs/decisions/028.
+    """
+
+    parts: tuple[float, ...] = (0.35, 0.7)  # of the sampling times of every experiment, one after the other
+    steps: int = 12  # downhill in each of these
+    samples: int = 3  # an experiment keeps at least
+    candidates: int = 128  # the best that are led, in lanes of 64: each costs a fifth of its whole descent
+
+
+@dataclass(frozen=True)
 class Rescue:
     """Single shooting from many simulated candidates side by side, tried when searches fail or do not agree.
 
@@ -68,3 +82,4 @@ class Rescue:
     integration: RosenbrockSteps = field(default=RosenbrockSteps())
     descent: Descent = field(default=Descent())
     variation: Variation = field(default=Variation())
+    lead: Lead | None = field(default=Lead())  # where no search converged; None: never
