@@ -128,11 +128,11 @@ class LiftedGaussNewton:
             point, failed = contract_from(system, unknowns, states, scale, loose, borrow)
             return (system, point), failed
 
-        rounds, segments = self.refinement.first_rounds, self._most_segments(problem, self.nodes)
-        system, point = resolve(mesh, partial(attempt, borrow=False), rounds, segments)
-        if point is None:  # with no more segments than those rounds could make
-            segments, rounds = min(segments, len(mesh) << rounds), self.refinement.borrowing_rounds
-            system, point = resolve(mesh, partial(attempt, borrow=True), rounds, segments)
+        finer = self.refinement
+        segments = min(self._most_segments(problem, self.nodes), finer.first_growth * len(mesh))
+        system, point = resolve(mesh, partial(attempt, borrow=False), finer.first_rounds, segments)
+        if point is None:
+            system, point = resolve(mesh, partial(attempt, borrow=True), finer.borrowing_rounds, segments)
         if point is None:
             return NoPath()
         state = self._at(system, point, scale, stage=0, damping=self.damping.start)
