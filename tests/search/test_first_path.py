@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.collocation.adaptation import first_mesh
+from picardfit.collocation.mesh import Nodes, rule
 from picardfit.search.starts import make_start
+from picardfit.solvers.gauss_newton.stages import MeshRefinement
 from picardfit.solvers.gauss_newton.state import State
 
 TIMES = np.linspace(0, 10, 31)
@@ -57,10 +60,32 @@ def test_every_start_has_a_path(build):
         assert state.residual < 1e-4
 
 
-def test_a_start_that_explodes_between_samples_still_converges():
+def explosion():
     """From x = 1 the solution of x' = 1000 x^2 ends after a thousandth of the time between two samples."""
     run = pf.Experiment(TIMES, {"x": 1 + 0.1 * np.cos(TIMES)})
-    problem = pf.Problem(pf.Model("x' = k*x^2 - x"), run, {"k": pf.Parameter(1e-3, 1e15, log=True)})
+    return pf.Problem(pf.Model("x' = k*x^2 - x"), run, {"k": pf.Parameter(1e-3, 1e15, log=True)})
+
+
+def test_a_start_that_explodes_between_samples_still_converges():
+    problem = explosion()
     fit = pf.fit(problem, start={"k": 1000.0}, policy=pf.SearchPolicy(most=1, rescue=None))
     assert fit.success
     assert fit.parameters["k"] == pytest.approx(pf.fit(problem, start={"k": 1.0}).parameters["k"], rel=1e-4)
+
+
+def test_a_first_path_makes_no_more_segments_than_allowed():
+    """Where only 16,000 segments contract the start is given up; a search from another one costs less than a step."""
+    problem = explosion()
+    few, by_default, many = segments_of_first_paths(problem, MeshRefinement().first_growth, 256)
+    assert by_default == 0
+    assert many > 100 * few
+
+
+def segments_of_first_paths(problem, *growths):
+    """Segments of the first mesh, and of the first paths with these limits; none where there is no path."""
+    start = make_start(problem, problem.layout.internal(np.array([[np.nan, 1000.0]])), matched=False)
+    found = [len(first_mesh(problem, start, rule(5, Nodes.RADAU), np.ones(1)))]
+    for growth in growths:
+        method = pf.LiftedGaussNewton(refinement=MeshRefinement(first_growth=growth))
+        found.append(method.init(problem, start).segments)
+    return found
