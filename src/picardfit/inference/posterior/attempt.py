@@ -23,7 +23,7 @@ from picardfit.formulas.kernels import Array
 from picardfit.problem.least_squares import LeastSquares
 
 if TYPE_CHECKING:
-    from picardfit.inference.posterior.lanes import Lanes
+    from picardfit.inference.posterior.density import Lanes
 
 
 @dataclass(frozen=True)

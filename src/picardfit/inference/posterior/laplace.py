@@ -11,8 +11,8 @@ from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.chart import chart_of
 from picardfit.inference.posterior.density import Position, Target
 from picardfit.inference.posterior.methods import Drawn, LaplaceDraws, Show
+from picardfit.inference.posterior.mixing import smoothed
 from picardfit.inference.posterior.nuts import root_of
-from picardfit.inference.posterior.pareto import smoothed
 from picardfit.inference.posterior.setup import Mode, inverse_of
 
 

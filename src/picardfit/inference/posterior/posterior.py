@@ -17,20 +17,28 @@ from picardfit.errors import InputError, Notice, closest
 from picardfit.evidence.curves import checked_times
 from picardfit.fit import Fit
 from picardfit.inference.bands import Bands, sampled_bands
-from picardfit.inference.posterior.comparison import Comparison, loo, waic
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.doubts import DOUBTS, mixing_notices
 from picardfit.inference.posterior.methods import Drawn, Method
 from picardfit.inference.posterior.mixing import (
+    DOUBTS,
     Mixing,
     e_bfmi,
     ess_bulk,
     ess_tail,
     mcse_mean,
+    mixing_notices,
     r_hat,
     weighted_effective,
 )
-from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
+from picardfit.inference.posterior.predictive import (
+    Comparison,
+    data_costs,
+    loo,
+    new_data,
+    prior_predictive,
+    some_of,
+    waic,
+)
 from picardfit.problem.named_values import experiment_index, labels_of
 from picardfit.problem.problem import Problem
 
