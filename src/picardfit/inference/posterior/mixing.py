@@ -215,7 +215,12 @@ DOUBTS = {
 
 def mixing_notices(one: Posterior) -> list[Notice]:
     """What R-hat, effective draws, divergences and energies say."""
-    limits, table, found = one.limits, one.table, []
+    limits, table = one.limits, _judged(one)
+    found = [
+        Notice("inference.derived_not_finite", name, {"count": int(np.sum(~np.isfinite(x))), "draws": x.size})
+        for name, x in one.draws.items()
+        if not np.isfinite(x).all()
+    ]
     least = {
         name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
         for name, row in table.items()
@@ -247,3 +252,12 @@ def mixing_notices(one: Posterior) -> list[Notice]:
     if low < limits.energy:
         found.append(Notice("inference.low_energy", "", {"value": low}))
     return found
+
+
+def _judged(one: Posterior) -> dict[str, dict[str, float]]:
+    """The rows that tell whether the draws have mixed: those of constants and of values at infinity do not."""
+    return {
+        name: row
+        for name, row in one.table.items()
+        if name in one.labels or (np.isfinite(one[name]).all() and np.ptp(one[name]) > 0)
+    }
