@@ -47,7 +47,7 @@ class Quantity:
     def values(self, layout: UnknownsLayout, many_unknowns: np.ndarray) -> np.ndarray:
         """(k,): its values in natural units at many sets of unknowns (k, experiments, width)."""
         if self.formula is None:
-            return self.natural(layout, many_unknowns[(slice(None), *self.place)])
+            return self.natural(layout, np.array([unknowns[self.place] for unknowns in many_unknowns]))
         each = [self._arguments(layout, unknowns) for unknowns in many_unknowns]
         return np.asarray(self.formula.value(*map(np.concatenate, zip(*each, strict=True)))[:, 0])
 
