@@ -222,19 +222,14 @@ def lorenz_problem(experiments: int) -> pf.Problem:
 
 
 def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> None:
-    """Draws in all, in four chains, with the time of fit and draws, and what the first half of them is worth.
-
-    A step is a third of a standard deviation here, and paths of four doublings are long enough with a quarter too: an
-    acceptance of 0.9 in place of 0.8 costs nothing.
-    """
+    """Draws in all, in four chains, with the time of fit and draws, and what the first half of them is worth."""
     problem = lorenz_problem(experiments)
     clock, processor = time.perf_counter(), time.process_time()
     fit = pf.fit(problem, start=pf.examples.lorenz.TRUTH)
     print(
         f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s"
     )
-    method = pf.NUTS(draws=draws // 4, warmup=150, accept=0.9)
-    posterior = fit.posterior(method, seed=0, ledger=ledger)
+    posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0, ledger=ledger)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     leaps = posterior.drawn.leaps
     print(
