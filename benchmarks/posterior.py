@@ -26,6 +26,7 @@ import pandas as pd
 
 import picardfit as pf
 from picardfit.inference.posterior.chart import Bending, chart_of, positions
+from picardfit.inference.posterior.mixing import ess_bulk, ess_tail, r_hat
 from picardfit.inference.posterior.setup import log_likelihood, mode_of, target_of
 
 EPIDEMIC_DATA = Path(__file__).parent / "data" / "waterborne_sir.csv"
@@ -221,7 +222,7 @@ def lorenz_problem(experiments: int) -> pf.Problem:
 
 
 def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> None:
-    """Draws in all, in four chains, with the time of fit and draws."""
+    """Draws in all, in four chains, with the time of fit and draws, and what the first half of them is worth."""
     problem = lorenz_problem(experiments)
     clock, processor = time.perf_counter(), time.process_time()
     fit = pf.fit(problem, start=pf.examples.lorenz.TRUTH)
@@ -230,15 +231,19 @@ def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> Non
     )
     posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0, ledger=ledger)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
-    table = posterior.summary()
+    leaps = posterior.drawn.leaps
     print(
-        f"{draws} draws: {clock:.0f} s of the clock, {processor:.0f} s of the processor; {posterior.drawn.leaps} leaps"
+        f"{draws} draws: {clock:.0f} s of the clock, {processor:.0f} s of the processor; {leaps} leaps, "
+        f"{leaps / (draws + 600):.1f} an iteration; log-likelihood wrong by {posterior.error:.1e}"
     )
-    print(
-        f"largest R-hat {table['r_hat'].max():.3f}, least effective {table['ess_bulk'].min():.0f} (tail "
-        f"{table['ess_tail'].min():.0f}); {posterior.divergences} divergent; "
-        f"log-likelihood wrong by {posterior.error:.1e}"
-    )
+    for count in (draws // 8, draws // 4):
+        some = {name: values[:, :count] for name, values in posterior.draws.items()}
+        rhat = np.array([r_hat(one) for one in some.values()])
+        bulk, tail = (min(map(worth, some.values())) for worth in (ess_bulk, ess_tail))
+        print(
+            f"first {4 * count}: largest R-hat {rhat.max():.3f}, {np.sum(rhat > 1.01)} above 1.01; least effective "
+            f"{bulk:.0f} (tail {tail:.0f}); {posterior.drawn.divergent[:, :count].sum()} divergent"
+        )
     print("\n".join(map(str, posterior.warnings)))
 
 

@@ -413,3 +413,26 @@ def test_the_title_is_escaped(fit, tmp_path):
 )  # fmt: skip
 def test_noise_in_words(noise, said):
     assert noise_words(noise) == said
+
+
+def test_priors_of_initial_states_are_told(tmp_path):
+    prior = pf.priors.LogNormal(0.0, 1.0)
+    runs = [pf.Experiment([0, 1, 2], {"x": [1, q, q * q]}, name) for name, q in (("a", 0.6), ("b", 0.4))]
+    parameters = {"k": pf.Parameter(0.1, 2, prior=pf.priors.Normal(0.5, 0.25))}
+    initial = {"x": pf.Parameter(0, prior=prior)}
+    noise = pf.Noise(additive=pf.Parameter(0, prior=pf.priors.HalfNormal(0.5)))
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), runs, parameters, initial, noise=noise))
+    text = " ".join(" ".join(Outline(fit.report(tmp_path / "report.html").read_text()).texts).split())
+    assert "x(0) 0 no bound LogNormal(mean=0, sd=1)" in text  # one row for both experiments
+    assert "k 0.1 2 Normal(mean=0.5, sd=0.25)" in text
+    assert "estimated above 0" in text
+
+
+def test_initial_states_that_differ_between_experiments_have_rows_of_their_own(tmp_path):
+    runs = [
+        pf.Experiment([0, 1, 2], {"x": [1, q, q * q]}, name, initial={"x": (0, high)})
+        for name, q, high in (("a", 0.6, 2), ("b", 0.4, 3))
+    ]
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), runs, {"k": (0.1, 2)}))
+    text = " ".join(" ".join(Outline(fit.report(tmp_path / "report.html").read_text()).texts).split())
+    assert "x(0)[a] 0 2 x(0)[b] 0 3" in text

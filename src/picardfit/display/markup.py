@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -29,6 +30,7 @@ from picardfit.display.text import (
 )
 from picardfit.display.typeset import Equation, equations_html
 from picardfit.errors import InputError
+from picardfit.model.parameters import Parameter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.model.model import Model
     from picardfit.model.noise_models import NoiseModel
+    from picardfit.model.priors import Prior
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
@@ -218,12 +221,41 @@ def fitted(problem: Problem) -> dict[str, object]:
 
 
 def parameter_table(problem: Problem) -> Markup:
-    """Bounds, scales and priors of the parameters."""
-    rows = []
-    for name, one in problem.parameters.items():
-        *known, unit = parameter_row(name, one, problem.model.unit(name))
-        rows.append((*known, "" if one.prior is None else str(one.prior), unit))
+    """Bounds, scales and priors of the parameters, and of the initial states that have any."""
+    rows, unit_of = [], problem.model.unit
+    given = [(name, one, unit_of(name)) for name, one in problem.parameters.items()]
+    given += [(name, one, unit_of(state)) for name, state, one in _initial_parameters(problem)]
+    for name, one, unit in given:
+        *known, unit = parameter_row(name, one, unit)
+        rows.append((*known, "" if one.prior is None else prior_words(one.prior), unit))
     return table((*PARAMETER_HEADER[:-1], "prior", "unit"), rows, numeric=(1, 2))
+
+
+def _initial_parameters(problem: Problem) -> list[tuple[str, str, Parameter]]:
+    """Label, state and what is known of each unknown initial state; one row where all experiments say the same."""
+    found = []
+    for state in problem.model.states:
+        every = [
+            (one.name, each[state])
+            for one, each in zip(problem.experiments, problem.initial_by_experiment, strict=True)
+        ]
+        some = [(name, one) for name, one in every if isinstance(one, Parameter)]
+        if any(one != some[0][1] for _, one in some):
+            found += [(f"{state}(0)[{name}]", state, one) for name, one in some if _says(one)]
+        elif some and _says(some[0][1]):
+            found.append((f"{state}(0)", state, some[0][1]))
+    return found
+
+
+def _says(one: Parameter) -> bool:
+    return one.prior is not None or math.isfinite(one.lower) or math.isfinite(one.upper)
+
+
+def prior_words(prior: Prior) -> str:
+    """`Normal(mean=1, sd=0.5)`; the base of a logarithm only where there is one."""
+    given = {one.name: getattr(prior, one.name) for one in fields(prior)}
+    told = ", ".join(f"{name}={number(value)}" for name, value in given.items() if value is not None)
+    return f"{type(prior).__name__}({told})"
 
 
 def experiment_table(
@@ -250,4 +282,10 @@ def _level(level: object) -> str:
     if isinstance(level, str):
         return level
     low, high = level if isinstance(level, tuple) else getattr(level, "bounds", (level, level))
-    return number(low) if low == high else f"estimated between {number(low)} and {number(high)}"
+    if low == high:
+        return number(low)
+    return (
+        f"estimated above {number(low)}"
+        if high == math.inf
+        else f"estimated between {number(low)} and {number(high)}"
+    )

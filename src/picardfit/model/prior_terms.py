@@ -57,6 +57,8 @@ def _natural(internal: Array, scale: Scales) -> tuple[Array, Array]:
     if scale.log:
         value = _exp(internal)
         return value, value
+    if not scale.logit:
+        return internal, np.ones(internal.shape)
     value = np.asarray(scale.natural(internal), float)
     return value, np.asarray(scale.slopes(value), float)
 

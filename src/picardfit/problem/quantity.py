@@ -44,6 +44,13 @@ class Quantity:
             return float(unknowns[self.place])
         return float(self.formula.value(*self._arguments(layout, unknowns))[0, 0])
 
+    def values(self, layout: UnknownsLayout, many_unknowns: np.ndarray) -> np.ndarray:
+        """(k,): its values in natural units at many sets of unknowns (k, experiments, width)."""
+        if self.formula is None:
+            return self.natural(layout, np.array([unknowns[self.place] for unknowns in many_unknowns]))
+        each = [self._arguments(layout, unknowns) for unknowns in many_unknowns]
+        return np.asarray(self.formula.value(*map(np.concatenate, zip(*each, strict=True)))[:, 0])
+
     def slope(self, layout: UnknownsLayout, unknowns: np.ndarray, index: np.ndarray) -> np.ndarray:
         """(unknowns,): derivative by the unknowns of `index`, internal coordinates."""
         if self.formula is None:

@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from picardfit.inference.posterior.comparison import loo, waic
 from picardfit.inference.posterior.mixing import (
     e_bfmi,
     ess_bulk,
     ess_tail,
     mcse_mean,
+    pareto_fit,
     r_hat,
+    smoothed,
     weighted_effective,
 )
 from picardfit.inference.posterior.nuts import StepSize, Warmup
-from picardfit.inference.posterior.pareto import pareto_fit, smoothed
+from picardfit.inference.posterior.predictive import loo, waic
 
 RNG = np.random.default_rng(7)
 

@@ -359,3 +359,44 @@ def test_chains_that_disagree_are_said(chains):
     z[0] += 5
     moved = replace(chains, drawn=replace(chains.drawn, z=z), limits=Mixing())
     assert "inference.not_mixed" in [one.code for one in moved.warnings]
+
+
+def halved(formula, **options):
+    """Weighted draws of a decay with a derived quantity `d`."""
+    times = np.linspace(0, 4, 9)
+    data = pf.Experiment(times, {"x": np.exp(-0.7 * times) + 0.02 * np.cos(5 * times)}, t0=0.0)
+    problem = pf.Problem(
+        pf.Model("x' = -k*x"),
+        data,
+        {"k": (0.01, 5)},
+        {"x": (0, 5)},
+        noise=pf.Noise(additive=0.05),
+        derived={"d": formula},
+    )
+    return pf.fit(problem, progress=False).posterior(progress=False, **options)
+
+
+@pytest.mark.parametrize("method", [pf.LaplaceDraws(500), pf.NUTS(draws=40, chains=2, warmup=40)])
+def test_derived_quantities_have_draws(method, tmp_path):
+    posterior = halved("log(2)/k + x(0)", method=method)
+    wanted = np.log(2) / posterior["k"] + posterior["x(0)"]
+    np.testing.assert_allclose(posterior["d"], wanted, rtol=1e-12)
+    row = posterior.summary().loc["d"]
+    assert row["mean"] == pytest.approx(wanted.mean())
+    assert row["ess_tail"] > 0
+    assert "d" in posterior.save(tmp_path / "draws.csv").read_text().splitlines()[0].split(",")
+    assert posterior.plot("marginals", names=["d"]).axes[0].get_xlabel() == "d"
+
+
+def test_a_derived_quantity_without_a_value_is_told():
+    posterior = halved("sqrt(k - 0.7)", method=pf.LaplaceDraws(500))
+    lost = int(np.sum(posterior["k"] < 0.7))
+    (notice,) = (one for one in posterior.warnings if one.code == "inference.derived_not_finite")
+    assert notice.values == {"count": lost, "draws": 500}
+    assert np.isfinite(posterior.summary().loc["d", "mean"])
+
+
+def test_a_constant_says_nothing_about_the_chains():
+    posterior = halved("2*3", method=pf.NUTS(draws=400, chains=4, warmup=100))
+    assert (posterior["d"] == 6.0).all()
+    assert all(one.subject != "d" for one in posterior.warnings)

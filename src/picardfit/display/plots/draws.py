@@ -14,6 +14,7 @@ from picardfit.display.plots.style import (
     BLUE,
     GREY,
     INK,
+    NARROW,
     ORANGE,
     STYLE,
     Picture,
@@ -58,7 +59,7 @@ def plot_draws(wanted: DrawsPicture, path: str | Path | None = None) -> Figure:
     if wanted.kind not in kinds:
         close = closest(str(wanted.kind), kinds)
         raise InputError("inference.picture_of_draws", value=wanted.kind, known=list(kinds), close=close)
-    one, every = wanted.posterior, list(wanted.posterior.labels if wanted.names is None else wanted.names)
+    one, every = wanted.posterior, list(wanted.posterior.draws if wanted.names is None else wanted.names)
     for name in every:
         _ = one[name]  # refuses an unknown that was not drawn
     return written(kinds[wanted.kind](one, every[: MOST[wanted.kind]], len(every)), path)
@@ -76,9 +77,14 @@ def _grid(count: int, columns: int, height: float = STYLE.panel_height) -> tuple
 
 
 def _name(one: Posterior, name: str) -> str:
-    """The name of an unknown with its unit."""
-    known = one.problem.parameters.get(name)
+    """The name of an unknown or derived quantity with its unit."""
+    known = one.problem.parameters.get(name) or one.fit.derived.get(name)
     return with_unit(name, known.unit if known is not None else "", STYLE.label)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Draws without those at which a derived quantity has no value."""
+    return values[np.isfinite(values)]
 
 
 def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
@@ -90,7 +96,7 @@ def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
             panel.plot(values, color=CHAINS[k % len(CHAINS)], linewidth=0.5, label=f"chain {k + 1}")
         if divergent is not None and divergent.any():
             at = np.flatnonzero(divergent.any(axis=0))
-            panel.plot(at, np.full(len(at), one[name].min()), "|", color=INK, label="divergent")
+            panel.plot(at, np.full(len(at), np.nanmin(one[name])), "|", color=INK, label="divergent")
         panel.set_ylabel(_name(one, name).replace(" (", "\n("), parse_math=False)
     panels[-1].set_xlabel("draw")
     legend(figure, panels, not_drawn(all_of_them - len(names), "unknowns"))
@@ -129,7 +135,7 @@ def _pairs(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
                 panel.set_axis_off()
                 continue
             if i == j:
-                panel.hist(one[below].ravel(), 2 * BINS, color=BLUE, alpha=0.6)
+                panel.hist(_finite(one[below]), 2 * BINS, color=BLUE, alpha=0.6)
                 panel.set_yticks([])
             else:
                 x, y = one[beside].ravel(), one[below].ravel()
@@ -137,6 +143,7 @@ def _pairs(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
                 if divergent.any():
                     bad = divergent.ravel()
                     panel.plot(x[bad], y[bad], "x", color=ORANGE, markersize=STYLE.dot, label="divergent")
+            panel.set_label(NARROW)
             if i == n - 1:
                 panel.set_xlabel(_name(one, beside), parse_math=False, fontsize=STYLE.text)
             else:
@@ -153,9 +160,10 @@ def _forest(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """Means with 50 % and 95 % intervals in units of the estimate, beside Fisher's 95 % interval."""
     figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + 1.3 * STYLE.bar * len(names))
     panel, fisher = figure.subplots(), one.fit.intervals()
-    estimates = {**one.fit.parameters, **_initial_values(one)}
+    fisher = {**fisher, **{name: derived.interval() for name, derived in one.fit.derived.items()}}
+    estimates = _estimates(one)
     for row, name in enumerate(reversed(names)):
-        values = one[name]
+        values = _finite(one[name])
         unit = abs(estimates.get(name, 0.0)) or float(np.std(values)) or 1.0
         ends = np.quantile(values, [0.025, 0.25, 0.75, 0.975]) / unit
         panel.plot(ends[[0, 3]], [row, row], color=BLUE, linewidth=STYLE.line, label="95 % of the draws")
@@ -184,21 +192,22 @@ def _forest(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     return figure
 
 
-def _initial_values(one: Posterior) -> dict[str, float]:
-    """Estimated initial states by the names of the unknowns."""
+def _estimates(one: Posterior) -> dict[str, float]:
+    """The estimates of the fit by the names of unknowns and derived quantities."""
     layout, solution = one.problem.layout, one.fit.solution
+    found = {**one.fit.parameters, **{name: float(derived) for name, derived in one.fit.derived.items()}}
     if solution is None:
-        return {}
+        return found
     natural = layout.natural(solution.unknowns)
-    return {layout.label(e, c): float(natural[e, c]) for e, c in one.coordinates.index}
+    return found | {layout.label(e, c): float(natural[e, c]) for e, c in one.coordinates.index}
 
 
 def _marginals(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """Histograms of the draws with the density of the prior, the estimate, and the 95 % interval."""
     figure, panels = _grid(len(names), 4)
-    believed, estimates = priors_by_label(one.problem), {**one.fit.parameters, **_initial_values(one)}
+    believed, estimates = priors_by_label(one.problem), _estimates(one)
     for panel, name in zip(panels, names, strict=True):
-        values = one[name].ravel()
+        values = _finite(one[name])
         panel.hist(values, 2 * BINS, density=True, color=BLUE, alpha=0.5, label="draws")
         low, high = panel.get_xlim()
         if (prior := believed.get(name)) is not None:

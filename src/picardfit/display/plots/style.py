@@ -49,6 +49,7 @@ COLOURS = (
 MARKERS = "osDP*X<>hpd8"  # triangles that point up or down are censored values
 LINES = ("-", "--", ":")  # of experiments, each after all colours
 SLIM = "slim"  # label of a panel that is too low for many ticks
+NARROW = "narrow"  # of one that is not wide enough for them
 FORMATS = ("png", "svg", "pdf")  # endings of pictures
 
 
@@ -99,7 +100,7 @@ class PlotStyle:
     name: int = 40  # letters of a name; longer ones are shortened
     label: int = 22  # letters of a name beside an axis
     ticks: int = 5  # of an axis, about: drawing them takes most of the time
-    slim_ticks: int = 2  # of the values of an input
+    slim_ticks: int = 2  # of the values of an input, and beside each other in pictures of pairs
     spine: float = 0.8  # axes and their ticks
     letters: float = 14.0  # of the usual text on an inch
     title_letters: float = 11.0  # of a title on an inch
@@ -274,8 +275,9 @@ def _tidy(panel: Axes, grid: bool, look: Look) -> None:
 
 
 def _ticks(panel: Axes, axis: Axis) -> int:
-    """How many ticks an axis gets: fewer where its panel is flat."""
-    return STYLE.slim_ticks if axis is panel.yaxis and panel.get_label() == SLIM else STYLE.ticks
+    """How many ticks an axis gets: fewer where its panel is flat or narrow."""
+    few = SLIM if axis is panel.yaxis else NARROW
+    return STYLE.slim_ticks if panel.get_label() == few else STYLE.ticks
 
 
 def thin(color: str, linestyle: str) -> dict[str, Any]:

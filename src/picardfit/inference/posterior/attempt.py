@@ -23,7 +23,7 @@ from picardfit.formulas.kernels import Array
 from picardfit.problem.least_squares import LeastSquares
 
 if TYPE_CHECKING:
-    from picardfit.inference.posterior.lanes import Lanes
+    from picardfit.inference.posterior.density import Lanes
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,17 @@ class Attempt:
             self._place_initial()
 
     def _integrated(self, chosen: Sequence[int]) -> tuple[list[Array], list[Array]]:
-        """States and paths of lanes; those that explode are given up and stay at their initial states."""
+        """States and paths of lanes; those that explode are given up and stay at their initial states.
+
+        Lanes that nobody needs repeat another one, which is integrated once.
+        """
         states, paths = [], []
+        known: dict[bytes, tuple[Array, Array] | None] = {}
         for k in chosen:
-            found = self.lanes.integrated(self.given[k]) if self.alive[k] else None
+            point = self.given[k].tobytes()
+            if self.alive[k] and point not in known:
+                known[point] = self.lanes.integrated(self.given[k])
+            found = known.get(point)
             if found is None:
                 self.alive[k] = False
                 mesh = self.lanes.mesh

@@ -11,8 +11,8 @@ from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.chart import chart_of
 from picardfit.inference.posterior.density import Position, Target
 from picardfit.inference.posterior.methods import Drawn, LaplaceDraws, Show
+from picardfit.inference.posterior.mixing import smoothed
 from picardfit.inference.posterior.nuts import root_of
-from picardfit.inference.posterior.pareto import smoothed
 from picardfit.inference.posterior.setup import Mode, inverse_of
 
 
@@ -25,7 +25,7 @@ def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, sho
     scattered = rng.standard_normal((method.draws, size))
     scattered /= np.sqrt(rng.chisquare(degrees, method.draws) / degrees)[:, None]
     z = chart.points(scattered)
-    log_density, done = _densities(method, target, z, np.sum(scattered**2, axis=1), top, show)
+    log_density, done = _densities(method, target, z, scattered, top, show)
     drawn_from = -0.5 * (degrees + size) * np.log1p(np.sum(scattered[:done] ** 2, axis=1) / degrees)
     ratios = log_density - drawn_from
     exploded = int(np.sum(~np.isfinite(ratios)))
@@ -45,21 +45,29 @@ def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, sho
 
 
 def _densities(
-    method: LaplaceDraws, target: Target, z: Array, radius: Array, top: Position, show: Show
+    method: LaplaceDraws, target: Target, z: Array, v: Array, top: Position, show: Show
 ) -> tuple[Array, int]:
     """Log-densities of the first points z, and how many there are: all unless Ctrl-C ends a later group.
 
-    Points of a group are solved by their radius, because a batch needs as many steps as its farthest point.
+    Points of a group are solved by their radius in the chart, v, because a batch needs as many steps as its farthest
+    point. Each starts from the nearest of the points that were solved last, or from the mode.
     """
-    log_density, done = np.empty(len(z)), 0
+    log_density, done, radius = np.empty(len(z)), 0, np.sum(v**2, axis=1)
     width = method.lanes * method.group
+    known = [(np.zeros(v.shape[1]), top.track)]
     try:
         for first in range(0, len(z), width):
             group = first + np.argsort(radius[first : first + width], kind="stable")
             for begin in range(0, len(group), method.lanes):
                 some = group[begin : begin + method.lanes]
-                found = target.positions([(z[k], top.track) for k in some], gradient=False)
+                gaps = np.sum((v[some][:, None] - np.array([one for one, _ in known])) ** 2, axis=2)
+                nearest = [known[k][1] for k in gaps.argmin(axis=1)]
+                found = target.positions(list(zip(z[some], nearest, strict=True)), gradient=False)
                 log_density[some] = [one.log_density for one in found]
+                solved = [
+                    (v[k], one.track) for k, one in zip(some, found, strict=True) if one.track is not None
+                ]
+                known = known[:1] + [*known[1:], *solved][-method.near :]
                 show(first + begin + len(some), len(z), 0)
             done = first + len(group)
     except KeyboardInterrupt:

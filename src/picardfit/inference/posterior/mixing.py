@@ -1,16 +1,23 @@
-"""What draws are worth: rank-normalised split R-hat, effective sample sizes, Monte Carlo errors, E-BFMI.
+"""What draws are worth: R-hat, effective sample sizes, Monte Carlo errors, E-BFMI, k-hat of weights, and what to doubt.
 
 Vehtari, Gelman, Simpson, Carpenter and Bürkner, Rank-normalization, folding, and localization: an improved R-hat
-(Bayesian Analysis, 2021). Arrays are (chains, draws).
+(Bayesian Analysis, 2021); Vehtari, Simpson, Gelman, Yao and Gabry, Pareto smoothed importance sampling (JMLR, 2024).
+Arrays of chains are (chains, draws).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.errors import Notice
 from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.methods import NUTS, LaplaceDraws
+
+if TYPE_CHECKING:
+    from picardfit.inference.posterior.posterior import Posterior
 
 
 @dataclass(frozen=True)
@@ -131,3 +138,126 @@ def _ess(draws: Array) -> float:
     rest = max(float(correlation[2 * kept]), 0.0) if 2 * kept < count else 0.0
     time = -1 + 2 * float(decreasing.sum()) + rest
     return float(draws.size / max(time, 1 / np.log10(draws.size)))
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+TRUSTED = 0.7  # largest k-hat (Vehtari et al., section 3)
+
+
+def smoothed(log_ratios: Array) -> tuple[Array, float]:
+    """(log weights (draws,), which sum to 1 as weights, and k-hat) from log importance ratios."""
+    from scipy.special import logsumexp
+
+    ratios = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
+    weights = ratios - ratios.max()
+    count = len(weights)
+    tail = int(np.ceil(min(0.2 * count, 3 * np.sqrt(count))))
+    order = np.argsort(weights, kind="stable")
+    last = order[-tail:]
+    cutoff = weights[order[-tail - 1]] if count > tail else -np.inf
+    shape = np.inf
+    if tail >= 5 and np.isfinite(cutoff) and weights[last[-1]] > weights[last[0]]:
+        edge = np.exp(cutoff)
+        shape, scale = pareto_fit(np.exp(weights[last]) - edge)
+        if np.isfinite(shape):
+            parts = (np.arange(tail) + 0.5) / tail
+            smooth = (
+                scale * np.expm1(-shape * np.log1p(-parts)) / shape
+                if abs(shape) > 1e-12
+                else -scale * np.log1p(-parts)
+            )
+            weights[last] = np.minimum(np.log(smooth + edge), 0.0)
+    return weights - logsumexp(weights), float(shape)
+
+
+def pareto_fit(values: Array) -> tuple[float, float]:
+    """Shape and scale of a generalised Pareto distribution of positive values (Zhang and Stephens 2009).
+
+    The shape is drawn a little towards 1/2, as ten more observations would.
+    """
+    x = np.sort(values)
+    count = len(x)
+    if not x[-1] > 0:
+        return np.inf, np.nan
+    prior, quartile = 3.0, x[int(np.floor(count / 4 + 0.5)) - 1]
+    points = 30 + int(np.sqrt(count))
+    grid = 1 - np.sqrt(points / (np.arange(1, points + 1) - 0.5))
+    grid = grid / (prior * max(quartile, np.finfo(float).tiny)) + 1 / x[-1]
+    shapes = np.mean(np.log1p(-grid[:, None] * x), axis=1)
+    likelihood = count * (np.log(-grid / shapes) - shapes - 1)
+    weights = np.exp(likelihood - likelihood.max())
+    weights = weights / weights.sum()
+    kept = weights >= 10 * np.finfo(float).eps
+    weights, grid = weights[kept] / weights[kept].sum(), grid[kept]
+    theta = float(np.sum(grid * weights))
+    shape = float(np.mean(np.log1p(-theta * x)))
+    scale = -shape / theta
+    return (count * shape + 10 * 0.5) / (count + 10), scale
+
+
+# ---- doubts ----------------------------------------------------------------------------------------------------------
+
+DOUBTS = {
+    "inference.not_mixed",
+    "inference.few_effective",
+    "inference.few_weights",
+    "inference.divergent",
+    "inference.low_energy",
+    "inference.weights_not_trusted",
+    "inference.posterior_inexact",
+    "inference.posterior_open",
+    "inference.several_modes",
+    "inference.one_mode",
+    "inference.no_diagnostics",
+}
+
+
+def mixing_notices(one: Posterior) -> list[Notice]:
+    """What R-hat, effective draws, divergences and energies say."""
+    limits, table = one.limits, _judged(one)
+    found = [
+        Notice("inference.derived_not_finite", name, {"count": int(np.sum(~np.isfinite(x))), "draws": x.size})
+        for name, x in one.draws.items()
+        if not np.isfinite(x).all()
+    ]
+    least = {
+        name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
+        for name, row in table.items()
+    }
+    poorest, wanted = min(least, key=lambda name: least[name]), limits.effective * one.method.independent
+    few = {"count": least[poorest], "wanted": wanted}
+    if one.drawn.khat is not None:
+        if not one.drawn.khat < TRUSTED:
+            found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
+        if least[poorest] < wanted:
+            found.append(Notice("inference.few_weights", poorest, few))
+        return found
+    (chains, draws), method = one.shape, one.method
+    assert not isinstance(method, LaplaceDraws)
+    if draws < 4:
+        return [Notice("inference.no_diagnostics", "", {"draws": draws})]
+    worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
+    if not table[worst]["r_hat"] <= limits.r_hat:
+        found.append(Notice("inference.not_mixed", worst, {"r_hat": table[worst]["r_hat"]}))
+    if least[poorest] < wanted:
+        found.append(Notice("inference.few_effective", poorest, few))
+    if one.divergences:
+        found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
+    if isinstance(method, NUTS) and one.drawn.depth is not None:
+        full = int((one.drawn.depth >= method.depth).sum())
+        values = {"count": full, "draws": chains * draws, "depth": method.depth}
+        found += [Notice("inference.deep", "", values)] * bool(full)
+    low = float(np.min(one.e_bfmi, initial=np.inf))
+    if low < limits.energy:
+        found.append(Notice("inference.low_energy", "", {"value": low}))
+    return found
+
+
+def _judged(one: Posterior) -> dict[str, dict[str, float]]:
+    """The rows that tell whether the draws have mixed: those of constants and of values at infinity do not."""
+    return {
+        name: row
+        for name, row in one.table.items()
+        if name in one.labels or (np.isfinite(one[name]).all() and np.ptp(one[name]) > 0)
+    }

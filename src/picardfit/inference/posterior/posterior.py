@@ -17,20 +17,28 @@ from picardfit.errors import InputError, Notice, closest
 from picardfit.evidence.curves import checked_times
 from picardfit.fit import Fit
 from picardfit.inference.bands import Bands, sampled_bands
-from picardfit.inference.posterior.comparison import Comparison, loo, waic
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.doubts import DOUBTS, mixing_notices
 from picardfit.inference.posterior.methods import Drawn, Method
 from picardfit.inference.posterior.mixing import (
+    DOUBTS,
     Mixing,
     e_bfmi,
     ess_bulk,
     ess_tail,
     mcse_mean,
+    mixing_notices,
     r_hat,
     weighted_effective,
 )
-from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
+from picardfit.inference.posterior.predictive import (
+    Comparison,
+    data_costs,
+    loo,
+    new_data,
+    prior_predictive,
+    some_of,
+    waic,
+)
 from picardfit.problem.named_values import experiment_index, labels_of
 from picardfit.problem.problem import Problem
 
@@ -44,7 +52,10 @@ QUANTILES = (0.025, 0.5, 0.975)
 @shown
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Draws of `fit.posterior()`. `posterior["k"]` are those of an unknown, (chains, draws), in natural units."""
+    """Draws of `fit.posterior()`. `posterior["k"]` are those of an unknown, (chains, draws), in natural units.
+
+    Derived quantities have draws as unknowns have: `posterior["half_life"]`.
+    """
 
     fit: Fit
     method: Method
@@ -71,10 +82,21 @@ class Posterior:
 
     @cached_property
     def draws(self) -> dict[str, np.ndarray]:
-        """unknown -> (chains, draws), natural units."""
-        natural = self.coordinates.natural(self.coordinates.internal(self.drawn.z)[0])
+        """Unknown or derived quantity -> (chains, draws), natural units."""
+        return self._values(self.drawn.z)
+
+    def _values(self, z: np.ndarray) -> dict[str, np.ndarray]:
+        """Unknown or derived quantity -> values in natural units (...) at points z (..., d)."""
+        internal = self.coordinates.internal(z)[0]
+        natural, layout = self.coordinates.natural(internal), self.problem.layout
         own = {name: natural[..., k] for k, name in enumerate(self.coordinates.labels)}
-        return {name: own[name] for name in self.labels}
+        found = {name: own[name] for name in self.labels}
+        if self.problem.derived:
+            many = self.coordinates.unknowns(internal.reshape(-1, internal.shape[-1]))
+            with np.errstate(all="ignore"):
+                for name, one in self.problem.derived_quantities.items():
+                    found[name] = one.values(layout, many).reshape(z.shape[:-1])
+        return found
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.draws:
@@ -120,17 +142,18 @@ class Posterior:
 
     @property
     def _weighted(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """unknown -> points and weights from which its draws were taken; empty for chains."""
+        """Unknown or derived quantity -> points and weights from which its draws were taken; empty for chains."""
         if self.drawn.weighted is None:
             return {}
         z, weights = self.drawn.weighted
-        values = self.coordinates.natural(self.coordinates.internal(z)[0])
-        return {name: (values[:, k], weights) for k, name in enumerate(self.coordinates.labels)}
+        return {name: (values, weights) for name, values in self._values(z).items()}
 
     def _row(self, values: np.ndarray, weighted: tuple[np.ndarray, np.ndarray] | None) -> dict[str, float]:
-        low, middle, high = np.quantile(values, QUANTILES).tolist()
-        sd = float(np.std(values, ddof=1)) if values.size > 1 else np.nan
-        row = {"mean": float(values.mean()), "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
+        fine = values[np.isfinite(values)]
+        low, middle, high = np.quantile(fine, QUANTILES).tolist() if fine.size else [np.nan] * 3
+        sd = float(np.std(fine, ddof=1)) if fine.size > 1 else np.nan
+        mean = float(fine.mean()) if fine.size else np.nan
+        row = {"mean": mean, "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
         if weighted is not None:
             count, tail = weighted_effective(*weighted, (QUANTILES[0], QUANTILES[-1]))
             own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
@@ -144,9 +167,10 @@ class Posterior:
         return row | own
 
     def summary(self) -> pd.DataFrame:
-        """A row for each unknown: mean, sd, quantiles, Monte Carlo error of the mean, effective draws and R-hat.
+        """A row for each unknown and derived quantity.
 
-        `posterior.warnings` says whether these numbers may be trusted.
+        Mean, sd, quantiles, Monte Carlo error of the mean, effective draws and R-hat;
+        `posterior.warnings` says whether they may be trusted.
         """
         import pandas as pd
 

@@ -13,8 +13,7 @@ from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.attempt import LaneSettings, Track
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.density import Target
-from picardfit.inference.posterior.lanes import Lanes
+from picardfit.inference.posterior.density import Lanes, Target
 from picardfit.inference.posterior.nuts import root_of
 from picardfit.problem.problem import Problem
 
