@@ -290,7 +290,7 @@ class _Attempt:
                 options["Dfun"] = piece.jacobian
             else:
                 options |= {"ml": width - 1, "mu": width - 1}
-                if isinstance(piece.model.rhs, BatchedMap):
+                if isinstance(piece.rhs, BatchedMap):
                     options["Dfun"] = piece.band
             options |= {"mxstep": self.settings.budget.attempt, "tfirst": True, "full_output": True}
             try:
