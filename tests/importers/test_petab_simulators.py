@@ -1,5 +1,6 @@
 """PEtab problems against an independent reader of PEtab on libRoadRunner: the same likelihood to 1e-8."""
 
+import warnings
 from collections import defaultdict
 from math import exp, inf, log, log10, pi, sin, sqrt
 from pathlib import Path
@@ -92,6 +93,18 @@ def written(problem: Written, folder: Path) -> Path:
 def test_the_likelihood_is_that_of_the_simulator(name, tmp_path):
     problem = petab.read(written(PROBLEMS[name], tmp_path))
     assert problem.nllh(problem.nominal) == pytest.approx(PROBLEMS[name].nllh, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_problem_comes_back_from_version_2(name, tmp_path):
+    problem = petab.read(written(PROBLEMS[name], tmp_path))
+    path = problem.to_petab(tmp_path / "out")
+    again = petab.read(path)
+    assert again.nllh(again.nominal) == pytest.approx(problem.nllh(problem.nominal), rel=1e-8)
+    v2 = pytest.importorskip("petab.v2", reason="compares with the library: pip install petab")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert list(v2.Problem.from_yaml(path).validate()) == []
 
 
 @pytest.mark.slow
