@@ -8,7 +8,8 @@
 from bounds of a factor of 2 to 5 to both sides of the truth. `tank`: a tank that thresholds switch, from ten poor
 starts, and the coverage of 95 % intervals. `lag`: a dose after an unknown lag time, coverage. `kink`: the same with a
 sample one standard error before the dose, where the likelihood has a kink; coverage of Fisher's intervals and of
-profiles. `apart`: these data without that sample. `division`: a cell that grows and divides at a threshold; the number of divisions differs, coverage.
+profiles. `apart`: these data without that sample. `division`: a cell that grows and divides at a threshold; the number
+of divisions differs, coverage.
 """
 
 from __future__ import annotations

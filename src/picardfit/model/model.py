@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
+from types import MappingProxyType
 from typing import final
 
 import sympy
@@ -256,20 +257,27 @@ class Model:
             found.update(zeros_in_time(d.xreplace(known) for d in self._switches))
         return tuple(sorted(found))
 
-    def switch_times(self, params: Iterable[float]) -> tuple[float, ...]:
-        """Times at which a condition on time and parameters switches the right-hand side; NaN where one is unknown."""
+    def switch_times(
+        self, params: Iterable[float], inputs: Mapping[str, Input] = MappingProxyType({})
+    ) -> tuple[float, ...]:
+        """Times at which a condition on time, parameters and constant inputs switches the right-hand side.
+
+        A parameter that is not known is NaN.
+        """
         if not self._parameter_switches:
             return ()
         given = {n: float(v) for n, v in zip(self.parameters, params, strict=True)}
+        given |= {n: s.value for n, s in inputs.items() if isinstance(s, Constant)}
         known = {symbol(n): sympy.Float(v) for n, v in given.items() if isfinite(v)}
         return zeros_in_time(one.xreplace(known) for one in self._parameter_switches)
 
     @cached_property
     def _parameter_switches(self) -> tuple[sympy.Expr, ...]:
-        """Expressions of time and parameters whose change of sign switches the right-hand side."""
-        return (
-            switches_with(self.rhs.expressions, self.parameters) if isinstance(self.rhs, BatchedMap) else ()
-        )
+        """Expressions of time, parameters and perhaps inputs whose change of sign switches the right-hand side."""
+        if not isinstance(self.rhs, BatchedMap):
+            return ()
+        every = switches_with(self.rhs.expressions, (*self.parameters, *self.inputs))
+        return tuple(one for one in every if names(one) & set(self.parameters))
 
     @cached_property
     def _switches(self) -> tuple[sympy.Expr, ...]:

@@ -160,7 +160,7 @@ def trajectories(
 
 def _with_switches(model: Model, run: Run) -> Run:
     """The run with breaks where its own parameters switch the right-hand side."""
-    times = model.switch_times(run.params)
+    times = model.switch_times(run.params, run.inputs)
     return replace(run, breaks=(*run.breaks, *times)) if times else run
 
 
