@@ -2,7 +2,7 @@
 
     python benchmarks/same_numbers.py a36ec51
 
-checks the old commit out into a temporary git worktree, then fits 58 problems with both versions, one process each,
+checks the old commit out into a temporary git worktree, then fits 55 problems with both versions, one process each,
 turn by turn: the paper's problems, the starters, stiff models and models with hidden states, likelihoods, several
 starts, and Algorithms 1-4; then the paper's problems by one search each (`--only "one search"`). It prints status,
 iterations, the largest relative difference of an estimate and the ratios of times of a fit and of a step (processor
