@@ -143,7 +143,7 @@ def _course(fit: Fit, e: int) -> Course:
     values = fit.parameters_of(one.name)
     begin = problem.layout.initial(fit._solved.unknowns)[0][e, : len(model.states)]
     jumps = problem.jumps[e]
-    switches = model.switch_times((values[name] for name in model.parameters), signals)
+    switches = model.switch_times((values[name] for name in model.parameters), signals, problem.span(e))
     return Course(
         one.name,
         one.t0,

@@ -360,7 +360,7 @@ class Problem:
         """Times at which conditions on time and fixed parameters switch the right-hand side."""
         values = [self.parameters[name].fixed for name in self.model.parameters]
         given = (nan if value is None else value for value in values)
-        return self.model.switch_times(given, self.experiments[experiment].signals)
+        return self.model.switch_times(given, self.experiments[experiment].signals, self.span(experiment))
 
     def input_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where an input may jump or kink."""

@@ -131,6 +131,20 @@ def test_a_short_pulse_at_a_time_of_inputs_and_parameters_is_not_stepped_over(be
     assert problem.loss({"amp": 100.0, "width": width, "lag": 1.0}) < 1e-16 * np.sum(expected**2)
 
 
+@pytest.mark.parametrize("level", ["0.995", "c"])
+def test_a_train_of_short_pulses_is_not_stepped_over(level):
+    """Each lasts 2 (2.5 - begin), with sin(0.2 pi begin) = 0.995, around 2.5, 12.5, 22.5."""
+    model = pf.Model(f"x' = amp*(sin(2*pi*t/10) > {level}) - 0.1*x")
+    times, begin = np.array([20.0, 40.0]), 10 * np.arcsin(0.995) / (2 * np.pi)
+    begins = begin + 10 * np.arange(4)
+    expected = sum(pulse(times, one, 100.0, 5 - 2 * begin, 0.0) for one in begins)
+    values = {"amp": 100.0} | ({"c": 0.995} if level == "c" else {})
+    problem = pf.Problem(
+        model, pf.Experiment(times, {"x": expected}), dict.fromkeys(values, (0, 1000.0)), {"x": 0.0}
+    )
+    assert problem.loss(values) < 1e-16 * np.sum(expected**2)
+
+
 def test_a_time_that_inputs_shift_is_estimated():
     times, truth = np.linspace(0.5, 12, 24), {"amp": 2.0, "width": 3.3, "lag": 1.2}
     data = [
