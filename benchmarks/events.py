@@ -8,7 +8,8 @@
 from bounds of a factor of 2 to 5 to both sides of the truth. `tank`: a tank that thresholds switch, from ten poor
 starts, and the coverage of 95 % intervals. `lag`: a dose after an unknown lag time, coverage. `kink`: the same with a
 sample one standard error before the dose, where the likelihood has a kink; coverage of Fisher's intervals and of
-profiles. `division`: a cell that grows and divides at a threshold; the number of divisions differs, coverage.
+profiles. `apart`: these data without that sample. `division`: a cell that grows and divides at a threshold; the number
+of divisions differs, coverage.
 """
 
 from __future__ import annotations
@@ -76,6 +77,15 @@ def kink(seed: int) -> pf.Problem:
     return lag(seed, KINK_TRUTH)
 
 
+def apart(seed: int) -> pf.Problem:
+    problem = kink(seed)
+    (one,) = problem.experiments
+    (name,) = LAG.observables
+    far = abs(one.times - KINK_TRUTH["lag"]) > 0.1
+    data = pf.Experiment(one.times[far], {name: np.asarray(one.values)[far, 0]})
+    return pf.Problem(LAG, data, LAG_BOUNDS, {"gut": 0.0, "c": 0.0}, noise=pf.Noise(0.05))
+
+
 def division(seed: int) -> pf.Problem:
     """A culture that begins at a random mass, so that it divides four to six times."""
     begin = float(np.random.default_rng([seed, 1]).uniform(1.0, 1.95))
@@ -88,6 +98,7 @@ PARTS = {
     "tank": (tank, TANK_TRUTH, True),
     "lag": (lag, LAG_TRUTH, True),
     "kink": (kink, KINK_TRUTH, True),
+    "apart": (apart, KINK_TRUTH, True),
     "division": (division, CELL_TRUTH, True),
 }
 

@@ -3,6 +3,7 @@
     python benchmarks/likelihoods.py 55876d8 [--only 25] [--repeat 3]
     python benchmarks/likelihoods.py --gradients
     python benchmarks/likelihoods.py --evaluations
+    python benchmarks/likelihoods.py --cvode
     python benchmarks/likelihoods.py --import
 
 The first checks the old commit out into a temporary git worktree and computes `problem.nllh` with both versions, one
@@ -13,6 +14,8 @@ value of its observable, for problems of at most 100 states.
 
 `--gradients`: predictions with their derivatives by all parameters, against a likelihood.
 `--evaluations`: right-hand sides and their derivatives at many points, operation by operation and grouped.
+`--cvode`: a likelihood beside one by CVODE at the same accuracy (the extra `cvode`), and what evaluations of the model
+take of that: what is left would remain of CVODE with a compiled model.
 `--import`: reading networks as SBML with PEtab tables, each in a process of its own (needs the extra `petab`).
 """
 
@@ -249,6 +252,46 @@ def evaluations() -> None:
         print(f"| {name.split(',')[0]} | {points} | {cells} |", flush=True)
 
 
+def cvode() -> None:
+    """Print what a likelihood costs by CVODE, with and without the evaluations of the model."""
+    import picardfit as pf
+    from picardfit.formulas.kernels import BatchedMap
+
+    spent, calls = 0.0, 0
+
+    def watched(function: Callable) -> Callable:
+        def timed(*arguments: object) -> object:
+            nonlocal spent, calls
+            began = time.process_time()
+            found = function(*arguments)
+            spent, calls = spent + time.process_time() - began, calls + 1
+            return found
+
+        return timed
+
+    print("| problem | likelihood s | by CVODE s | evaluations | s in them |")
+    print("|" + "---|" * 5)
+    for name in (name for name in problems() if "500" not in name):
+        problem, engines = problems()[name](), ({}, {"engine": pf.CVODE()})
+        own, theirs = (
+            min(_timed(lambda k=k, e=e, p=problem: p.nllh(moved(p, k), **e)) for k in range(1, 5))
+            for e in engines
+        )
+        plain = BatchedMap.at_point, BatchedMap.slopes_at_point
+        spent, calls = 0.0, 0
+        problem.layout.initial(unknowns_of(problem, 9))  # steady states are not CVODE's
+        BatchedMap.at_point, BatchedMap.slopes_at_point = map(watched, plain)
+        problem.nllh(moved(problem, 9), engine=pf.CVODE())
+        BatchedMap.at_point, BatchedMap.slopes_at_point = plain
+        print(f"| {name} | {own:.3f} | {theirs:.3f} | {calls} | {spent:.3f} |", flush=True)
+
+
+def unknowns_of(problem: object, call: int) -> np.ndarray:
+    from picardfit.problem.named_values import unknowns_from
+
+    return unknowns_from(problem, moved(problem, call), None)
+
+
 def imports() -> None:
     """Print what reading large PEtab problems costs: processor time and the peak of memory, with all imports."""
     from network_tables import write
@@ -295,6 +338,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the problems whose name contains this")
     parser.add_argument("--gradients", action="store_true", help="predictions with derivatives instead")
     parser.add_argument("--evaluations", action="store_true", help="evaluations of right-hand sides instead")
+    parser.add_argument("--cvode", action="store_true", help="likelihoods by CVODE instead")
     parser.add_argument(
         "--import", action="store_true", dest="imports", help="reading PEtab problems instead"
     )
@@ -306,6 +350,7 @@ def main() -> None:
     for wanted, task in (
         (options.gradients, gradients),
         (options.evaluations, evaluations),
+        (options.cvode, cvode),
         (options.imports, imports),
     ):
         if wanted:

@@ -158,6 +158,14 @@ ANTIMONY: dict[str, tuple[str, str]] = {
         "x' = -k*x + u; x = 0; u = 0; k = 0.7; at (time > 1): u = 2; at (time > 2.5): u = 0",
         "x",
     ),
+    "events at times that are parameters": (
+        "x' = -0.3*x; x = 2; y' = 0; y = 0; a = 3.1; b = 1.2; at (time >= a): x = x + 1, y = x; at (time >= b): x = 2*x",
+        "x y",
+    ),
+    "a constant that is set at times that are parameters": (
+        "x' = u - 0.3*x; x = 2; u = 0; a = 3.1; b = 1.2; at (time >= a): u = 2; at (time >= b): u = 1",
+        "x",
+    ),
     # ---- events on states
     "an event on a state": ("x' = -k*x; x = 3; k = 0.7; at (x < 1): x = x + 2", "x"),
     "a neuron": ("v' = I - v; v = 0; w' = -w; w = 0; I = 2; at (v > 1): v = 0, w = w + 1", "v w"),

@@ -17,6 +17,7 @@ FORMULAS = {
     "time": ["sin(t)*x", "t*a - u", "cos(a*t)"],
     "functions": ["exp(-x)", "log(y + 2)*sqrt(z)", "tanh(x*y)^3"],
     "constants": ["0", "2.5", "x"],
+    "negative constants": ["-1", "-2.5*x", "-1/(3 + y)"],
     "powers": ["x^a", "y^-2", "2^z"],
 }
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.simulation.steady_states import steady_state
+from picardfit.simulation.side_by_side import SideBySide
+from picardfit.simulation.steady_states import SteadySearch, steady_state, steady_states
 
 NOTHING = np.zeros(0)
+ALONE = SteadySearch(side_by_side=SideBySide(least_size=10**9))
 
 
 def by_differences(model, start, params, h=1e-5):
@@ -109,3 +111,34 @@ def test_what_a_rest_must_say():
         pf.Problem(model, pf.Experiment([1], {"x": [1]}, inputs={"d": 1}, rest=pf.Rest({}, {"x": 0})))
     with pytest.raises(pf.InputError, match="is unknown"):
         pf.Rest({"d": 2}, {"x": (0, 1)})
+
+
+CASCADE = pf.Model("\n".join(["x0' = a - b*x0", *(f"x{k}' = x{k - 1} - c*x{k}*x{k}" for k in range(1, 10))]))
+
+
+def test_side_by_side_states_come_to_the_same_rest_as_alone():
+    rng = np.random.default_rng(1)
+    points = [(0.0, rng.uniform(0, 2, 10), rng.uniform(0.5, 2, 3), NOTHING) for _ in range(8)]
+    together = steady_states(CASCADE.rhs, [*points, points[2]])
+    assert together[8] is together[2]
+    for point, found in zip(points, together, strict=False):
+        assert found.states == pytest.approx(
+            steady_state(CASCADE.rhs, *point, settings=ALONE).states, rel=1e-12
+        )
+        a, b, c = point[2]
+        assert found.states[:2] == pytest.approx([a / b, np.sqrt(a / b / c)], rel=1e-12)
+
+
+def test_one_large_state_alone_in_the_array_comes_to_rest():
+    point = 0.0, np.ones(10), np.array([1.0, 0.5, 2.0]), NOTHING
+    found = steady_states(CASCADE.rhs, [point], SteadySearch(side_by_side=SideBySide(alone=1)))
+    assert found[0].states[:2] == pytest.approx([2.0, 1.0], rel=1e-12)
+
+
+def test_among_several_the_one_that_never_rests_is_named():
+    oscillator = pf.Model(
+        "x' = y\ny' = -x + k*(1 - x^2)*y\n" + "\n".join(f"z{k}' = 1 - z{k}" for k in range(8))
+    )
+    points = [(0.0, np.full(10, 0.1), np.array([k]), NOTHING) for k in (-1.0, 1.0, -2.0, -0.5, -3.0)]
+    found = steady_states(oscillator.rhs, points)
+    assert [one is None for one in found] == [False, True, False, False, False]

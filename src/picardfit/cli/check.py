@@ -40,8 +40,9 @@ class CheckSettings:
     most_experiments: int = 20  # rows of the table of experiments, which fit on one screen
     most_lines: int = 100  # of the model and of the table of parameters
     most_alike: int = 10  # warnings of one kind
-    most_unknowns: int = 400  # of one experiment, and states times unknowns, that are examined: within 1 GB
-    most_derivatives: int = 20_000
+    most_unknowns: int = 400  # of one experiment that are examined
+    # of all experiments together: states times initial states and unknowns; 107,000 of them took 3 GB
+    most_derivatives: int = 30_000
     patience: float = 8.0  # seconds for each analysis; starters take one or two
     petab_patience: float = 1.5  # of what PEtab's data determine: problems are large, and checked to be read
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
@@ -132,8 +133,10 @@ def examine(problem: Problem, settings: CheckSettings = CheckSettings(), theory:
     if _early_start(problem):  # the model would be integrated over a long span without data
         return Examination(warnings=(Notice("cli.not_examined_from_t0"),))
     states, unknowns = len(problem.model.states), problem.layout.exists.shape[1]
-    if unknowns > settings.most_unknowns or states * unknowns > settings.most_derivatives:
-        size = {"states": states, "unknowns": unknowns}
+    experiments = len(problem.experiments)
+    derivatives = experiments * states * (states + unknowns)
+    if unknowns > settings.most_unknowns or derivatives > settings.most_derivatives:
+        size = {"states": states, "unknowns": unknowns, "experiments": experiments}
         return Examination(warnings=(Notice("cli.not_examined_large", values=size),))
     structure = _in_time(settings.patience, structural, problem)
     analysis = _in_time(settings.patience, _analysis, problem, settings.samples) if theory else None

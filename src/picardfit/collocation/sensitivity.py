@@ -57,7 +57,7 @@ def sensitivity(
 
     `knots` are where segments may begin, for example those of a fit.
     """
-    if model.events or model.switch_times(run.params):
+    if model.events or model.switch_times(run.params, run.inputs, run.span):
         return _by_differences(model, run, settings)
     last = float(run.times[-1]) if len(run.times) else run.t0
     if run.jumps is not None and last in run.jumps.times:  # the last states wanted are those after a dose

@@ -142,7 +142,8 @@ def _course(fit: Fit, e: int) -> Course:
             raise InputError("exporters.function_input", name, key=key, experiment=one.name)
     values = fit.parameters_of(one.name)
     begin = problem.layout.initial(fit._solved.unknowns)[0][e, : len(model.states)]
-    jumps, switches = problem.jumps[e], model.switch_times(values[name] for name in model.parameters)
+    jumps = problem.jumps[e]
+    switches = model.switch_times((values[name] for name in model.parameters), signals, problem.span(e))
     return Course(
         one.name,
         one.t0,

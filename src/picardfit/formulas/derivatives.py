@@ -7,10 +7,13 @@ The rules are our own: those of SymPy divide by the base of a power (x**n -> n*x
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
 import sympy
+from numpy.typing import NDArray
 from sympy.core.relational import Relational
 
 from picardfit.errors import InputError
@@ -152,12 +155,48 @@ def is_step_function(expression: sympy.Expr) -> bool:
     return all(slopes.slope(one, TIME).is_number for one in _switches([expression]))
 
 
+@dataclass(frozen=True)
+class ZeroSearch:
+    """How zeros in time are found; all are choices."""
+
+    points: int = 5000  # even cells: conditions that hold for less than one may be missed
+    most: int = 1000  # zeros: equations that switch more often are left to the integrator
+    halvings: int = 50  # of a cell, to rounding
+
+
 def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:
     """Expressions in t and at least one of the names `others` (inputs) whose change of sign switches a formula."""
     others = {symbol(name) for name in others}
     found = _switches(expressions) if others else set()
     slopes = Slopes()
     return tuple(d for d in found if TIME in (free := slopes.free(d)) and {TIME} < free <= {TIME, *others})
+
+
+def curved_in_time(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:
+    """Expressions in t and perhaps `others`, not linear in t, whose change of sign switches a formula."""
+    known, slopes = {TIME, *map(symbol, others)}, Slopes()
+    found = (one for one in _switches(expressions) if TIME in slopes.free(one) and slopes.free(one) <= known)
+    return tuple(sorted((one for one in found if TIME in slopes.free(slopes.slope(one, TIME))), key=str))
+
+
+def zeros_between(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    start: float,
+    stop: float,
+    search: ZeroSearch = ZeroSearch(),
+) -> tuple[float, ...]:
+    """Where functions of time (times,) -> (times, functions) change their sign between two times; () if very often."""
+    grid = np.linspace(start, stop, search.points + 1)
+    signs = np.sign(function(grid))
+    cell, which = np.nonzero(signs[:-1] * signs[1:] < 0)
+    if not 0 < len(cell) <= search.most:
+        return ()
+    low, high, below = grid[cell], grid[cell + 1], signs[cell, which]
+    for _ in range(search.halvings):
+        middle = 0.5 * (low + high)
+        same = np.sign(function(middle)[np.arange(len(cell)), which]) == below
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return tuple(sorted(set(high.tolist())))
 
 
 def _switches(expressions: Iterable[sympy.Basic]) -> set[sympy.Expr]:

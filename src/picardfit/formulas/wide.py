@@ -93,7 +93,9 @@ class Bound:
         self._states, count, _ = wide.counts
         static = np.empty((wide.sizes[0], params.shape[1]))
         static[:count] = params
-        static[count : count + len(wide.literals)] = np.array([float(n) for n in wide.literals])[:, None]
+        static[count : count + len(wide.literals)] = np.array([float(n.strip("()")) for n in wide.literals])[
+            :, None
+        ]
         self._values = np.empty((wide.sizes[1], points))
         self._steps: list[Callable[[], None]] = []
         largest = max((g.last - g.first for g in wide.groups), default=0)

@@ -56,23 +56,30 @@ class Timed:
         return np.asarray(self._mode_map.value(t0, nothing, params, inputs) > 0, float)
 
 
-def moves(model: Model, free: Container[str]) -> bool:
-    """Whether something happens at times that unknowns decide: events, or conditions on time and `free` parameters."""
+def moves(model: Model, free: Container[str], constant: Sequence[str] = ()) -> bool:
+    """Whether something happens at times that unknowns decide: events, or conditions on time and `free` parameters.
+
+    `constant`: inputs that do not change within experiments; conditions may depend on these, too.
+    """
     if model.events:
         return True
     expressions = _expressions(model)
     return any(
-        _is_switch(node, model) and any(name in free for name in _names(node)) for node in _nodes(expressions)
+        _is_switch(node, model, constant) and any(name in free for name in _names(node))
+        for node in _nodes(expressions)
     )
 
 
-def timed(model: Model, varying: Sequence[str] = ()) -> Timed:
-    """The model with modes and a clock; `varying`: inputs that change between their breakpoints."""
+def timed(model: Model, varying: Sequence[str] = (), constant: Sequence[str] = ()) -> Timed:
+    """The model with modes and a clock.
+
+    `varying`: inputs that change between their breakpoints; `constant`: those that do not change within experiments.
+    """
     if not (isinstance(model.rhs, BatchedMap) and isinstance(model.output, BatchedMap)):
         raise InputError("model.events_of_function", key=("events",))
     if model.increments:
         raise InputError("model.events_with_increments", model.increments[0], key=("observables",))
-    nodes = [node for node in _nodes(_expressions(model)) if _is_switch(node, model)]
+    nodes = [node for node in _nodes(_expressions(model)) if _is_switch(node, model, constant)]
     replaced: dict[sympy.Basic, sympy.Basic] = {}
     modes: dict[str, sympy.Expr] = {}
     for node in nodes:
@@ -141,13 +148,13 @@ def _names(node: sympy.Basic) -> set[str]:
     return {one.name for one in node.free_symbols}
 
 
-def _is_switch(node: sympy.Basic, model: Model) -> bool:
+def _is_switch(node: sympy.Basic, model: Model, constant: Sequence[str]) -> bool:
     """Whether a comparison, an extreme or an absolute value switches at a time that only constants decide."""
     if not isinstance(node, (Relational, Maximum, Minimum, Absolute)) or len(switch_of(node)) != 1:
         return False
     (difference,) = switch_of(node)
     found = _names(difference)
-    return "t" in found and found <= {"t", *model.parameters, *model.covariates}
+    return "t" in found and found <= {"t", *model.parameters, *model.covariates, *constant}
 
 
 def _as_mode(node: sympy.Basic, on: sympy.Basic) -> tuple[sympy.Expr | None, sympy.Basic]:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isfinite
+from math import isfinite, nan
 from typing import final
 
+import numpy as np
 import sympy
 
 from picardfit.checks import FrozenDict
@@ -17,7 +18,13 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
 from picardfit.formulas.codegen import Groups
-from picardfit.formulas.derivatives import breakpoints, switches_with, zeros_in_time
+from picardfit.formulas.derivatives import (
+    breakpoints,
+    curved_in_time,
+    switches_with,
+    zeros_between,
+    zeros_in_time,
+)
 from picardfit.formulas.equations import NAME, Helpers, check_target, read_equations, spell_out, statements_of
 from picardfit.formulas.events import EventText
 from picardfit.formulas.grammar import names_in_order, parse, to_text
@@ -256,20 +263,42 @@ class Model:
             found.update(zeros_in_time(d.xreplace(known) for d in self._switches))
         return tuple(sorted(found))
 
-    def switch_times(self, params: Iterable[float]) -> tuple[float, ...]:
-        """Times at which a condition on time and parameters switches the right-hand side; NaN where one is unknown."""
-        if not self._parameter_switches:
+    def switch_times(
+        self, params: Iterable[float], inputs: Mapping[str, Input], span: tuple[float, float]
+    ) -> tuple[float, ...]:
+        """Times at which a condition on time, parameters and constant inputs switches the right-hand side.
+
+        A parameter that is not known is NaN. Conditions that are not linear in time are followed over the span.
+        """
+        curved = self._curved_switches
+        if not self._parameter_switches and curved is None:
             return ()
-        given = {n: float(v) for n, v in zip(self.parameters, params, strict=True)}
+        values = [float(v) for v in params]
+        given = dict(zip(self.parameters, values, strict=True))
+        given |= {n: s.value for n, s in inputs.items() if isinstance(s, Constant)}
         known = {symbol(n): sympy.Float(v) for n, v in given.items() if isfinite(v)}
-        return zeros_in_time(one.xreplace(known) for one in self._parameter_switches)
+        straight = zeros_in_time(one.xreplace(known) for one in self._parameter_switches)
+        if curved is None:
+            return straight
+        at, fixed = np.array(values), np.array([given.get(n, nan) for n in self.inputs])
+        found = zeros_between(lambda t: curved.value(t, np.zeros((len(t), 0)), at, fixed), *span)
+        return tuple(sorted({*straight, *found}))
+
+    @cached_property
+    def _curved_switches(self) -> BatchedMap | None:
+        """Expressions that are not linear in time and whose change of sign switches the right-hand side; None: none."""
+        if not isinstance(self.rhs, BatchedMap):
+            return None
+        every = curved_in_time(self.rhs.expressions, (*self.parameters, *self.inputs))
+        return BatchedMap(every, (), self.parameters, self.inputs) if every else None
 
     @cached_property
     def _parameter_switches(self) -> tuple[sympy.Expr, ...]:
-        """Expressions of time and parameters whose change of sign switches the right-hand side."""
-        return (
-            switches_with(self.rhs.expressions, self.parameters) if isinstance(self.rhs, BatchedMap) else ()
-        )
+        """Expressions of time, parameters and perhaps inputs whose change of sign switches the right-hand side."""
+        if not isinstance(self.rhs, BatchedMap):
+            return ()
+        every = switches_with(self.rhs.expressions, (*self.parameters, *self.inputs))
+        return tuple(one for one in every if names(one) & set(self.parameters))
 
     @cached_property
     def _switches(self) -> tuple[sympy.Expr, ...]:

@@ -20,7 +20,7 @@ from picardfit.model.clock import Timed, moves, timed
 from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
-from picardfit.model.inputs import check_oscillations, constant_between_breaks, values_at
+from picardfit.model.inputs import Constant, check_oscillations, constant_between_breaks, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -207,13 +207,22 @@ class Problem:
     def timed(self) -> Timed | None:
         """The model with modes and clock, if something happens at times that unknowns decide."""
         free = {name for name, one in self.parameters.items() if one.fixed is None}
-        return timed(self.model, self._varying_inputs) if moves(self.model, free) else None
+        constant = self._constant_inputs
+        return (
+            timed(self.model, self._varying_inputs, constant) if moves(self.model, free, constant) else None
+        )
 
     @property
     def _varying_inputs(self) -> list[str]:
         """Inputs of the equations that change between their breakpoints in some experiment."""
         every = [one.signals for one in self.experiments]
         return [n for n in self.model.inputs if not all(constant_between_breaks(one[n]) for one in every)]
+
+    @property
+    def _constant_inputs(self) -> list[str]:
+        """Inputs of the equations that do not change within any experiment."""
+        every = [one.signals for one in self.experiments]
+        return [n for n in self.model.inputs if all(isinstance(one[n], Constant) for one in every)]
 
     @cached_property
     def clock_unit(self) -> float:
@@ -344,14 +353,14 @@ class Problem:
     def signal_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where the right-hand side may jump or kink."""
         start, stop = self.span(experiment)
-        found = {*self.model.breaks(self.experiments[experiment].signals), *self._fixed_switches}
+        found = {*self.model.breaks(self.experiments[experiment].signals), *self._fixed_switches(experiment)}
         return tuple(b for b in sorted(found) if start < b < stop)
 
-    @cached_property
-    def _fixed_switches(self) -> tuple[float, ...]:
+    def _fixed_switches(self, experiment: int) -> tuple[float, ...]:
         """Times at which conditions on time and fixed parameters switch the right-hand side."""
         values = [self.parameters[name].fixed for name in self.model.parameters]
-        return self.model.switch_times(nan if value is None else value for value in values)
+        given = (nan if value is None else value for value in values)
+        return self.model.switch_times(given, self.experiments[experiment].signals, self.span(experiment))
 
     def input_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where an input may jump or kink."""

@@ -27,7 +27,7 @@ from picardfit.problem.experiment import Experiment
 from picardfit.problem.rest import Rest
 from picardfit.simulation.periodic_states import Regimen, periodic_state
 from picardfit.simulation.rest_with_events import rest_with_events
-from picardfit.simulation.steady_states import Steady, steady_state
+from picardfit.simulation.steady_states import Steady, steady_states
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
@@ -61,14 +61,19 @@ class SteadyStarts:
     eventful: Model | None = None  # the model, if it has events
     earlier: SteadyStarts | None = None  # steady states from which these are reached
 
-    def reached(self, e: int, start: np.ndarray, params: np.ndarray) -> Steady | None:
-        """The steady state, constant or periodic, that experiment e begins with."""
-        arguments = self.rhs, self.times[e], start, params, self.inputs[e]
-        regimen = self.regimens[e]
+    def reached(self, starts: np.ndarray, params: np.ndarray) -> dict[int, Steady | None]:
+        """The steady states, constant or periodic, that experiments begin with, from starts (experiments, states)."""
+        chosen = np.flatnonzero(self.kept.any(axis=1)).tolist()
+        points = {e: (self.times[e], starts[e], params[e], self.inputs[e]) for e in chosen}
         if self.eventful is not None:
-            begun = self.earlier is not None and bool(self.earlier.kept[e].any())
-            return rest_with_events(self.eventful, *arguments[1:], begun)
-        return steady_state(*arguments) if regimen is None else periodic_state(*arguments, regimen)
+            begun = {e: self.earlier is not None and bool(self.earlier.kept[e].any()) for e in chosen}
+            return {e: rest_with_events(self.eventful, *points[e], begun[e]) for e in chosen}
+        constant = [e for e in chosen if self.regimens[e] is None]
+        found = dict(zip(constant, steady_states(self.rhs, [points[e] for e in constant]), strict=True))
+        for e, regimen in enumerate(self.regimens):
+            if regimen is not None and e in points:
+                found[e] = periodic_state(self.rhs, *points[e], regimen)
+        return found
 
 
 @dataclass(frozen=True)
@@ -296,10 +301,9 @@ class UnknownsLayout:
         every = self.column_parameters
         own = every < self.model_parameters
         columns = len(self.initial_states) + np.flatnonzero(own)
-        for e in np.flatnonzero(before.kept.any(axis=1)):
+        states = before.kept.shape[1]  # those of the model; hidden ones come after them
+        for e, steady in before.reached(start[:, :states], params).items():
             kept = before.kept[e]
-            states = len(kept)  # those of the model; hidden ones come after them
-            steady = before.reached(int(e), start[e, :states], params[e])
             chosen = np.flatnonzero(kept)
             if steady is None:
                 values[e, chosen], derivative[e, chosen] = np.nan, np.nan

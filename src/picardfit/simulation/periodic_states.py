@@ -20,7 +20,7 @@ from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.doses import Doses, Jumps, infusion_rates, jumps_of
-from picardfit.simulation.steady_states import Steady, end_of_integration, remembered
+from picardfit.simulation.steady_states import Steady, end_of_integration
 
 Floats = tuple[float, ...]
 TINY = np.finfo(float).tiny
@@ -82,7 +82,11 @@ def periodic_state(
 
     `inputs` are constant; those that are rates of infusions follow the regimen.
     """
-    return remembered(_settle, rhs, t, (start, params, inputs), regimen, settings)
+    values = (tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs))
+    # a Python function may depend on more than its arguments: its results are not cached
+    settle = _settle if isinstance(rhs, BatchedMap) else _settle.__wrapped__
+    found: Steady | None = settle(rhs, float(t), *values, regimen, settings)
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.tracing import NumericMap
 from picardfit.model.inputs import Input, constant_between_breaks
 from picardfit.model.model import Model
 
@@ -20,7 +21,7 @@ class Piece:
     Several runs share tau from 0 to 1; for a single one tau is the time since the start of the piece.
     """
 
-    model: Model
+    rhs: BatchedMap | NumericMap
     end: float  # tau, which begins at 0
     start: np.ndarray  # (runs,): time where tau is 0
     length: np.ndarray  # (runs, 1): time in a unit of tau
@@ -34,7 +35,7 @@ class Piece:
         """d flat / d tau as a function of tau and flat."""
         if len(self.start) > 1:
             return self._together
-        point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
+        point, params, constant = self.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
         first, last, varying = float(self.first[0]), float(self.last[0]), bool(self.varying)
         origin = float(self.start[0])
 
@@ -49,18 +50,19 @@ class Piece:
     def _together(self, tau: float, flat: np.ndarray) -> np.ndarray:
         t = np.minimum(np.maximum(self.start + tau * self.length[:, 0], self.first), self.last)
         x = flat.reshape(len(self.start), -1)
-        return (self.length * self.model.rhs.value(t, x, self.params, self._inputs(t))).ravel()
+        return (self.length * self.rhs.value(t, x, self.params, self._inputs(t))).ravel()
 
     def jacobian(self, tau: float, flat: np.ndarray) -> np.ndarray:
         """(states, states) of a piece of a single run."""
         t = np.clip(self.start + tau, self.first, self.last)
         inputs = self._inputs(t)[0].tolist()
-        return self.model.rhs.jacobian_at_point(t.item(), flat.tolist(), self.params[0].tolist(), inputs)
+        return self.rhs.jacobian_at_point(t.item(), flat.tolist(), self.params[0].tolist(), inputs)
 
     def band(self, tau: float, flat: np.ndarray) -> np.ndarray:
         """(2 states - 1, runs * states): the Jacobian of all runs, which do not act on each other, by diagonals."""
-        rhs, (runs, states) = self.model.rhs, (len(self.start), len(self.model.states))
+        rhs = self.rhs
         assert isinstance(rhs, BatchedMap)
+        runs, states = len(self.start), len(rhs.states)
         t = np.minimum(np.maximum(self.start + tau * self.length[:, 0], self.first), self.last)
         slopes, _ = rhs.derivatives(t, flat.reshape(runs, states), self.params, self._inputs(t))
         rows, columns = rhs.state_entries
@@ -99,7 +101,7 @@ def piece_of(
                 varying[source, column].append(row)
     alone = len(params) == 1
     return Piece(
-        model=model,
+        rhs=model.rhs,
         end=float(stop[0] - start[0]) if alone else 1.0,
         start=start,
         length=np.ones((1, 1)) if alone else (stop - start)[:, None],

@@ -33,7 +33,7 @@ class SideBySide:
     pole: float = 0.085  # gamma: where the worst convergence factor of Newton's method is least (0.56)
     share: float = 1.0  # tolerance of a step over the accuracy wanted: errors stay below it
     finest: float = 1e-13  # relative tolerance below which rounding errors decide
-    rounds: int = 10  # of Newton's method in a step
+    rounds: int = 14  # of Newton's method in a step
     exact: float = 0.03  # error that Newton's method may leave, over the tolerance
     fewer: float = 0.7  # share of runs left in Newton's method at which the others are dropped
     worth: int = 5000  # numbers in the stages that are left, for which that costs less than it gains
@@ -248,9 +248,10 @@ class _Field:
     """The right-hand side of a piece at several points of several runs."""
 
     def __init__(self, piece: Piece, settings: SideBySide) -> None:
-        assert isinstance(piece.model.rhs, BatchedMap)
-        self.piece, self.rhs = piece, piece.model.rhs
+        assert isinstance(piece.rhs, BatchedMap)
+        self.piece, self.rhs = piece, piece.rhs
         self.grouped = len(self.rhs.states) >= settings.grouped
+        self.unit = bool((piece.length == 1.0).all())
         self.common = bool((piece.params == piece.params[0]).all())
         self.runs = np.zeros(0)  # whose functions are known
         self.known: dict[
@@ -262,7 +263,7 @@ class _Field:
         out = np.empty((len(x), tau.size))
         self._evaluate(False, on, tau, x.reshape(len(x), -1), out)
         values = out.reshape(x.shape)
-        return values if len(self.piece.start) == 1 else values * self.piece.length[on]
+        return values if self.unit else values * self.piece.length[on]
 
     def slopes(self, on: np.ndarray, tau: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(runs, entries): derivatives by states, entries as `state_entries` has them, at tau (runs,)."""

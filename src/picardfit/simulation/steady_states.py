@@ -9,8 +9,8 @@ rest, because it depends on the way to it, it is the integrated state when that 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -18,8 +18,12 @@ import numpy as np
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.simulation.followed_rest import derivatives_along
+from picardfit.simulation.pieces import Piece
+from picardfit.simulation.side_by_side import SideBySide, march
 
 Floats = tuple[float, ...]
+Key = tuple[float, Floats, Floats, Floats]  # time, start, parameters, inputs
+Point = tuple[float, np.ndarray, np.ndarray, np.ndarray]
 
 TINY = np.finfo(float).tiny
 
@@ -45,6 +49,8 @@ class SteadySearch:
     rtol: float = 1e-9  # of the integration
     atol: float = 1e-12  # of the integration, relative to the size of each state
     integrator_steps: int = 20_000  # in one window
+    # several in one array; LSODA is slower on the way to rest than on a trajectory, so that fewer states suffice
+    side_by_side: SideBySide = field(default=SideBySide(least_size=50))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,24 +71,21 @@ def steady_state(
     settings: SteadySearch = SteadySearch(),
 ) -> Steady | None:
     """The steady state reached from `start` (states,); None if the solution reaches none."""
-    return remembered(_settle, rhs, t, (start, params, inputs), settings)
+    return steady_states(rhs, [(t, start, params, inputs)], settings)[0]
 
 
-def remembered(
-    settle: Callable[..., Steady | None],
-    rhs: BatchedMap | NumericMap,
-    t: float,
-    arrays: Iterable[np.ndarray],
-    *settings: object,
-) -> Steady | None:
-    """What `settle`, a function with a cache, returns for start, parameters and inputs as tuples.
+def steady_states(
+    rhs: BatchedMap | NumericMap, points: Sequence[Point], settings: SteadySearch = SteadySearch()
+) -> list[Steady | None]:
+    """The steady states reached from several points, each computed once; large models approach theirs side by side.
 
     A Python function may depend on more than its arguments: its results are not cached.
     """
-    values = (tuple(np.asarray(a, float).tolist()) for a in arrays)
-    function = settle if isinstance(rhs, BatchedMap) else settle.__wrapped__  # type: ignore[attr-defined]
-    found: Steady | None = function(rhs, float(t), *values, *settings)
-    return found
+    keys = [(float(t), *(tuple(np.asarray(a, float).tolist()) for a in arrays)) for t, *arrays in points]
+    distinct = tuple(dict.fromkeys(keys))
+    settle = _settled if isinstance(rhs, BatchedMap) else _settled.__wrapped__
+    found = dict(zip(distinct, settle(rhs, distinct, settings), strict=True))
+    return [found[key] for key in keys]
 
 
 def end_of_integration(
@@ -103,48 +106,94 @@ def end_of_integration(
     return path[-1] if successful else None
 
 
-@lru_cache(maxsize=256)
-def _settle(
-    rhs: BatchedMap | NumericMap,
-    t: float,
-    start: Floats,
-    params: Floats,
-    inputs: Floats,
-    settings: SteadySearch,
-) -> Steady | None:
-    x, p, u = (np.array(a, float) for a in (start, params, inputs))
-    if not (np.isfinite(x).all() and np.isfinite(p).all()):
-        return None
-    system = _Frozen(rhs, t, p, u, x, settings)
-    slope, jacobian = system.slope(x), system.jacobian(x)
-    if not (np.isfinite(slope).all() and np.isfinite(jacobian).all()):
-        return None
-    largest, fastest = np.abs(x).max(initial=0.0), np.abs(slope).max(initial=0.0)
-    rate = max(np.abs(jacobian).sum(axis=1).max(initial=0.0), fastest / largest if largest > 0 else 0.0)
-    window = 1.0 / rate if rate > 0 else 1.0
-    size = np.maximum(np.abs(x), settings.least * max(largest, fastest * window, TINY))
-    if not slope.any():
-        return system.steady(x, size) or system.followed(x, size, window * settings.growth**settings.windows)
+@lru_cache(maxsize=64)
+def _settled(
+    rhs: BatchedMap | NumericMap, keys: Sequence[Key], settings: SteadySearch
+) -> tuple[Steady | None, ...]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return _approached(system, x, size, window)
+        ways = [_Way(rhs, key, settings) for key in keys]
+        if isinstance(rhs, BatchedMap):
+            _go_together(rhs, ways, settings)
+        for way in ways:
+            while not way.ended:
+                way.arrive(way.system.integrated(way.x, way.window, way.size))
+    return tuple(way.rest for way in ways)
 
 
-def _approached(system: _Frozen, x: np.ndarray, size: np.ndarray, window: float) -> Steady | None:
-    """The steady state that the integrated solution comes near to, window by window."""
-    settings, elapsed = system.settings, 0.0
-    for _ in range(settings.windows):
-        moved = system.integrated(x, window, size)
+def _go_together(rhs: BatchedMap, ways: Sequence[_Way], settings: SteadySearch) -> None:
+    """Take windows of time of all ways at once, as long as that is faster; what is left over goes on alone."""
+    beside, on = settings.side_by_side, [way for way in ways if not way.ended]
+    while on and beside.pays(rhs, len(on), settings.rtol, 0):
+        now = np.array([way.system.t for way in on])
+        piece = Piece(
+            rhs=rhs,
+            end=1.0,
+            start=now,
+            length=np.array([[way.window] for way in on]),
+            first=now,
+            last=now,
+            params=np.array([way.system.p for way in on]),
+            inputs=np.array([way.system.u for way in on]),
+            varying=(),
+        )
+        starts, sizes = (np.array([getattr(way, name) for way in on]) for name in ("x", "size"))
+        marched = march(
+            piece, starts, [np.zeros(0)] * len(on), settings.rtol, settings.atol * sizes, np.inf, beside
+        )
+        arrived = [(way, x) for way, x in zip(on, marched.ends, strict=True) if np.isfinite(x).all()]
+        for way, x in arrived:
+            way.arrive(x)
+        on = [way for way, _ in arrived if not way.ended]
+
+
+class _Way:
+    """A solution on its way to rest, window by window of time."""
+
+    def __init__(self, rhs: BatchedMap | NumericMap, key: Key, settings: SteadySearch) -> None:
+        t, *arrays = key
+        x, p, u = (np.array(a, float) for a in arrays)
+        self.system, self.x = _Frozen(rhs, t, p, u, x, settings), x
+        self.rest: Steady | None = None
+        self.ended, self.elapsed, self.passed = True, 0.0, 0
+        if not (np.isfinite(x).all() and np.isfinite(p).all()):
+            return
+        slope, jacobian = self.system.slope(x), self.system.jacobian(x)
+        if not (np.isfinite(slope).all() and np.isfinite(jacobian).all()):
+            return
+        largest, fastest = np.abs(x).max(initial=0.0), np.abs(slope).max(initial=0.0)
+        rate = max(np.abs(jacobian).sum(axis=1).max(initial=0.0), fastest / largest if largest > 0 else 0.0)
+        self.window = 1.0 / rate if rate > 0 else 1.0
+        self.size = np.maximum(np.abs(x), settings.least * max(largest, fastest * self.window, TINY))
+        if slope.any():
+            self.ended = False
+        else:
+            at_once, long = (
+                self.system.steady(x, self.size),
+                self.window * settings.growth**settings.windows,
+            )
+            self.rest = at_once or self.system.followed(x, self.size, long)
+
+    def arrive(self, moved: np.ndarray | None) -> None:
+        """Take the states at the end of the window; None if the solution does not reach it."""
+        system, settings = self.system, self.system.settings
         if moved is None:
-            return None
-        size = np.maximum(size, np.abs(moved))
-        change = np.abs(moved - x)
-        x, elapsed, window = moved, elapsed + window, window * settings.growth
-        if (change <= settings.still * size).all() and (found := system.newton(x, size)) is not None:
-            return system.steady(found, size)
-        if (change <= settings.settled * size).all():
-            return system.followed(x, size, elapsed)
-    return None
+            self.ended = True
+            return
+        self.size = np.maximum(self.size, np.abs(moved))
+        change = np.abs(moved - self.x)
+        self.x, self.elapsed, self.passed = moved, self.elapsed + self.window, self.passed + 1
+        self.window *= settings.growth
+        self.ended = True
+        if (change <= settings.still * self.size).all():
+            found = system.newton(moved, self.size)
+            if found is not None:
+                self.rest = system.steady(found, self.size)
+                return
+        if (change <= settings.settled * self.size).all():
+            self.rest = system.followed(moved, self.size, self.elapsed)
+            return
+        self.ended = self.passed >= settings.windows
 
 
 @dataclass(frozen=True, eq=False)

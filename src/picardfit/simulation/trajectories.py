@@ -114,9 +114,14 @@ class Run:
         return sum(len(one.times) for one in self.inputs.values() if isinstance(one, Table))
 
     @property
+    def span(self) -> tuple[float, float]:
+        """t0 and the last time."""
+        return self.t0, float(self.times[-1]) if len(self.times) else self.t0
+
+    @property
     def edges(self) -> np.ndarray:
         """(pieces + 1,): t0, the breaks inside the run, the last time."""
-        last = float(self.times[-1]) if len(self.times) else self.t0
+        last = self.span[1]
         breaks = self.breaks if self.jumps is None else (*self.breaks, *self.jumps.times)
         inside = sorted({float(b) for b in breaks if self.t0 < b < last})
         return np.array([self.t0, *inside, last])
@@ -160,7 +165,7 @@ def trajectories(
 
 def _with_switches(model: Model, run: Run) -> Run:
     """The run with breaks where its own parameters switch the right-hand side."""
-    times = model.switch_times(run.params)
+    times = model.switch_times(run.params, run.inputs, run.span)
     return replace(run, breaks=(*run.breaks, *times)) if times else run
 
 
@@ -290,7 +295,7 @@ class _Attempt:
                 options["Dfun"] = piece.jacobian
             else:
                 options |= {"ml": width - 1, "mu": width - 1}
-                if isinstance(piece.model.rhs, BatchedMap):
+                if isinstance(piece.rhs, BatchedMap):
                     options["Dfun"] = piece.band
             options |= {"mxstep": self.settings.budget.attempt, "tfirst": True, "full_output": True}
             try:

@@ -109,3 +109,48 @@ def test_a_regimen_before_an_experiment_is_refused():
     with pytest.raises(pf.InputError) as caught:
         pf.Problem(model, pf.Experiment([1, 2], {"x": [1, 1]}, rest=rest), {"k": (0.1, 3)})
     assert caught.value.code == "problem.regimen_with_events"
+
+
+PULSE = pf.Model("x' = amp*((t > begin + lag) & (t < begin + lag + width)) - 0.1*x", inputs=["begin"])
+PULSES = {"amp": (1, 1e3), "width": (0.001, 5), "lag": (0, 5)}
+
+
+def pulse(times, begin, amp, width, lag):
+    """x after a pulse: amp/0.1 (1 - exp(-0.1 s)) exp(-0.1 (t - end)), with s the time since its beginning so far."""
+    since = np.clip(times - begin - lag, 0, width)
+    return amp / 0.1 * (1 - np.exp(-0.1 * since)) * np.exp(-0.1 * np.maximum(times - begin - lag - width, 0))
+
+
+@pytest.mark.parametrize("begin", [3.0, 13.0, 27.0])
+@pytest.mark.parametrize("width", [0.3, 0.02])
+def test_a_short_pulse_at_a_time_of_inputs_and_parameters_is_not_stepped_over(begin, width):
+    times = np.array([10.0, 20.0, 40.0])
+    expected = pulse(times, begin, 100.0, width, 1.0)
+    data = pf.Experiment(times, {"x": expected}, inputs={"begin": begin})
+    problem = pf.Problem(PULSE, data, PULSES, {"x": 0.0})
+    assert problem.loss({"amp": 100.0, "width": width, "lag": 1.0}) < 1e-16 * np.sum(expected**2)
+
+
+@pytest.mark.parametrize("level", ["0.995", "c"])
+def test_a_train_of_short_pulses_is_not_stepped_over(level):
+    """Each lasts 2 (2.5 - begin), with sin(0.2 pi begin) = 0.995, around 2.5, 12.5, 22.5."""
+    model = pf.Model(f"x' = amp*(sin(2*pi*t/10) > {level}) - 0.1*x")
+    times, begin = np.array([20.0, 40.0]), 10 * np.arcsin(0.995) / (2 * np.pi)
+    begins = begin + 10 * np.arange(4)
+    expected = sum(pulse(times, one, 100.0, 5 - 2 * begin, 0.0) for one in begins)
+    values = {"amp": 100.0} | ({"c": 0.995} if level == "c" else {})
+    problem = pf.Problem(
+        model, pf.Experiment(times, {"x": expected}), dict.fromkeys(values, (0, 1000.0)), {"x": 0.0}
+    )
+    assert problem.loss(values) < 1e-16 * np.sum(expected**2)
+
+
+def test_a_time_that_inputs_shift_is_estimated():
+    times, truth = np.linspace(0.5, 12, 24), {"amp": 2.0, "width": 3.3, "lag": 1.2}
+    data = [
+        pf.Experiment(times, {"x": pulse(times, begin, **truth)}, f"from {begin}", inputs={"begin": begin})
+        for begin in (0.1, 2.6)
+    ]
+    fit = pf.fit(pf.Problem(PULSE, data, PULSES, {"x": 0.0}), start={"amp": 3.0, "width": 2.5, "lag": 0.7})
+    assert fit.success
+    assert fit.parameters == pytest.approx(truth, rel=1e-6)

@@ -62,9 +62,8 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        if self.steady:
-            return f"{self.condition} at rest"
-        return self.condition if self.before is None else f"{self.condition} after {self.before}"
+        begun = self.condition if self.before is None else f"{self.condition} after {self.before}"
+        return f"{begun} at rest" if self.steady else begun
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class Reader:
             raise InputError("importers.nothing_changes")
         self._check_events()
         everything = {*moving, *self.rules, *self.reactions, *self._targets()}
-        self.by_state = are_located(self.events, everything)
+        self.by_state = are_located(self.events, everything) or self._order_is_unknown(moving)
         self.reset_only = {
             i for i in self._targets() - set(moving) if self.by_state or not self._is_stepped(i)
         }
@@ -180,6 +180,18 @@ class Reader:
             if both := sorted(event.diluted.keys() & event.values.keys()):
                 volume = event.diluted[both[0]]
                 raise event.owner.at(InputError("importers.event_volume", volume, names=both))
+
+    def _order_is_unknown(self, moving: Sequence[str]) -> bool:
+        """Whether several events set the same, or states, at times that are formulas: any may come first."""
+        if any(event.delay is not None for event in self.events):
+            return False
+        stepped = {i for i in self._targets() - set(moving) if self._is_stepped(i)}
+        together = [[event for event in self.events if i in event.values] for i in stepped]
+        together.append([event for event in self.events if {*event.values, *event.diluted} - stepped])
+        return any(
+            len(group) > 1 and any(event.trigger and identifiers(event.trigger) for event in group)
+            for group in together
+        )
 
     def _is_stepped(self, identifier: str) -> bool:
         """Whether events set it to formulas of constants only, and no event uses it: it is then a formula of time."""
