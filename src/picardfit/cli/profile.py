@@ -80,7 +80,7 @@ def profile(
         elif not quiet:
             _show(result, profiles, level)
             beside = f", beside the profiles of {', '.join(kept)}" if kept else ""
-            typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}{beside}")
+            typer.echo(f"written: {', '.join(map(str, written)) or 'nothing'}{beside}")
         if earlier.dropped and not as_json:
             _tell_dropped(earlier.dropped)
         tell_unwritten(unwritten, as_json)
