@@ -2,11 +2,11 @@
 
     python benchmarks/steps.py e831ade [--rounds 15] [--only lorenz]
 
-One search of LiftedGaussNewton on each of the paper's problems and of the models of `iterations.py` with a likelihood,
+One search of LiftedGaussNewton on each of the paper's problems and on three with several experiments or a likelihood,
 in a temporary git worktree of the old commit and in this tree, turn by turn. Searches, starts and rescues do not
-enter: every state that the search stepped from is kept, and each step is repeated `--rounds` times. What counts is the
-least time of a step, summed over the search, per step and segment; ends with code 1 where the median ratio is above 1.02.
-The goal is that of issue "data as they come": a fit without doses, censoring or counts costs no more than before them.
+enter: up to twelve states that the search stepped from are kept, and each step is repeated. What counts is the least
+time of each. Ends with code 1 where the median ratio is above 1.02. Commit e831ade is the last before doses, censored
+values and counts; a fit without them should cost no more than before.
 """
 
 from __future__ import annotations

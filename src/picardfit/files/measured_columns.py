@@ -17,7 +17,6 @@ from picardfit.problem.sample_rows import SampleLines
 
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
-MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0)
 CENSORING_NAMES, LIMIT_NAMES = ("cens", "censored"), ("limit",)  # NONMEM's and Monolix's
 
 
@@ -35,6 +34,18 @@ class Reading:
     known: tuple[str, ...] | None = None
     covariates: tuple[str, ...] = ()
     t0: object = None
+
+
+@dataclass(frozen=True)
+class MissingCodes:
+    """Numbers that tables of instruments and statistics programs write where nothing was measured; a choice."""
+
+    numbers: tuple[float, ...] = (-9.0, -99.0, -999.0, -9999.0)
+
+    def found(self, values: np.ndarray) -> float | None:
+        """The only negative number of a column if it is one of them, else None."""
+        negative = np.unique(values[values < 0])
+        return float(negative[0]) if len(negative) == 1 and negative[0] in self.numbers else None
 
 
 class Measured(NamedTuple):
@@ -115,7 +126,8 @@ def _wide(
         raise InputError("files.censoring_of_which", sorted(censoring)[0], columns=list(chosen))
     if censoring:
         values = [_censored(table, values[0])]
-    remarks = [*_remarks(table, ignored, chosen, reading), *coded_missing(table, chosen.values())]
+    cells = dict(zip(chosen.values(), values, strict=True))
+    remarks = [*_remarks(table, ignored, chosen, reading), *coded_missing(cells, table.origin.name)]
     return Wide(table, list(chosen), values), remarks
 
 
@@ -146,15 +158,15 @@ def _remarks(
     return [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
 
 
-def coded_missing(table: RawTable, columns: Iterable[str]) -> list[Notice]:
+def coded_missing(
+    cells: Mapping[str, np.ndarray], file: str, codes: MissingCodes = MissingCodes()
+) -> list[Notice]:
     """Remarks on columns whose only negative number is one that often stands for a missing value."""
     found = []
-    for column in columns:
-        values, _ = measurements(table.measured(column), column)
-        negative = np.unique(values[values < 0])
-        if len(negative) == 1 and negative[0] in MISSING_CODES:
-            values_of = {"column": column, "value": float(negative[0])}
-            found.append(Notice("files.coded_missing", table.origin.name, values_of))
+    for column, measured in cells.items():
+        values, _ = measurements(measured, column)
+        if (code := codes.found(values)) is not None:
+            found.append(Notice("files.coded_missing", file, {"column": column, "value": code}))
     return found
 
 

@@ -33,8 +33,6 @@ from picardfit.problem.calendar import (
 from picardfit.problem.rest import InitialValue, Rest, initial_value
 from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows, without_lost
 
-MOST_CHARACTERS = 200  # of an experiment's name, which stands in tables, pictures and messages
-
 
 @shown
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -110,8 +108,8 @@ class Experiment:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
         title = str(name)
-        if len(title) > MOST_CHARACTERS or any(category(one) == "Cc" for one in title):
-            raise InputError("problem.experiment_name_unfit", value=title, most=MOST_CHARACTERS)
+        if not (fits := FittingName()).allows(title):
+            raise InputError("problem.experiment_name_unfit", value=title, most=fits.most)
         with _in_experiment(title):
             if not isinstance(calendar, Calendar | None):
                 raise InputError("problem.not_a_calendar", value=calendar)
@@ -358,6 +356,16 @@ def _early_events(
     if given_t0 is not None or samples.had_dates or not moved:
         return ()
     return (Notice("problem.early_dose", name, {"t0": t0}),)
+
+
+@dataclass(frozen=True)
+class FittingName:
+    """Which names of experiments fit into tables, pictures and messages: one line, not too long."""
+
+    most: int = 200  # characters; chosen, four times a long heading
+
+    def allows(self, name: str) -> bool:
+        return len(name) <= self.most and not any(category(one) == "Cc" for one in name)
 
 
 @dataclass(frozen=True)
