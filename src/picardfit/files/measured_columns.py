@@ -116,6 +116,8 @@ def _wide(
     wanted = {*(reading.observables or ()), *(reading.known or ())}
     censoring = {one for one in _censoring_columns(table) if one is not None and one not in {*taken, *wanted}}
     free = [column for column in table.columns if column not in {*taken, *censoring}]
+    if reading.observables is None:
+        _refuse_events(table, [column for column in free if not observed([column], [*wanted])])
     chosen, ignored = _chosen(table, free, reading)
     if times is not None:
         _refuse_names(table, ignored, times)
@@ -140,6 +142,13 @@ def _chosen(table: RawTable, free: list[str], reading: Reading) -> tuple[dict[st
         return _known(free, reading.known)
     ignored = [column for column in free if table.holds_names(column)]
     return _named_without_units([column for column in free if column not in ignored]), ignored
+
+
+def _refuse_events(table: RawTable, unused: Sequence[str]) -> None:
+    """InputError for a table of NONMEM read as a plain one: its doses would be lost, its individuals become one."""
+    event, amount = find_name(unused, "EVID"), find_name(unused, "AMT")
+    if event is not None or (amount is not None and find_name(table.columns, "DV") is not None):
+        raise InputError("files.events_of_nonmem", event or amount, key=("data",))
 
 
 def _refuse_names(table: RawTable, ignored: Iterable[str], times: np.ndarray) -> None:
