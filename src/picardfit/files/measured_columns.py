@@ -146,9 +146,10 @@ def _chosen(table: RawTable, free: list[str], reading: Reading) -> tuple[dict[st
 
 def _refuse_events(table: RawTable, unused: Sequence[str]) -> None:
     """InputError for a table of NONMEM read as a plain one: its doses would be lost, its individuals become one."""
-    event, amount = find_name(unused, "EVID"), find_name(unused, "AMT")
-    if event is not None or (amount is not None and find_name(table.columns, "DV") is not None):
-        raise InputError("files.events_of_nonmem", event or amount, key=("data",))
+    telling = ("EVID", "AMT") if find_name(table.columns, "DV") is not None else ("EVID",)
+    for column in telling:
+        if (found := find_name(unused, column)) is not None:
+            raise InputError("files.events_of_nonmem", found, key=("data",))
 
 
 def _refuse_names(table: RawTable, ignored: Iterable[str], times: np.ndarray) -> None:
