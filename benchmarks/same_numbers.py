@@ -49,7 +49,7 @@ def fits() -> dict[str, Callable[[], object]]:
         ("proportional", pf.Noise(additive=0.02, proportional=0.05)),
         ("estimated", pf.Noise(additive=(0.001, 1.0))),
         ("log-normal", pf.LogNormal(0.1)),
-        ("student", pf.StudentT(0.05, 4.0)),
+        ("student", pf.StudentT(additive=0.05, degrees=4.0)),
     ):
         found[f"noise {name}"] = lambda noise=noise: pf.fit(pf.Problem(**pond, noise=noise))
     found["four starts"] = lambda: pf.fit(paper.fitzhugh_nagumo.generate(seed=7), starts=4)

@@ -384,7 +384,8 @@ class LongGap:
     spans: float = 5  # of the samples; chosen by hand: a delay of a few spans still occurs in practice
 
     def between(self, t0: float, times: np.ndarray) -> bool:
-        return bool(times[0] - t0 > self.spans * (times[-1] - times[0]) > 0)
+        span = times[-1] - times[0]
+        return bool(span > 0 and (times[0] - t0) / self.spans > span)
 
 
 def runs(owner: np.ndarray) -> list[tuple[int, slice]]:
