@@ -221,6 +221,11 @@ def test_values_whose_squares_cannot_be_represented(factor, word):
     assert record(complaint(problem, data={"x": factor * DATA})) == ("problem.measured_size", "x", ("data",))
 
 
+def test_times_whose_squares_cannot_be_represented():
+    found = record(complaint(problem, times=[0, 1, 1e308], data={"x": [1.0, 0.5, 0.2]}))
+    assert found == ("problem.times_size", "experiment 1", ("data",))
+
+
 @pytest.mark.parametrize("factor", [1e60, 1e-12])
 def test_values_of_unusual_size_are_fitted(factor):
     fit = pf.fit(problem(data={"x": factor * DATA}))

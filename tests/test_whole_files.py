@@ -47,6 +47,13 @@ def test_a_link_to_nothing_creates_what_it_names(tmp_path):
     assert (tmp_path / "new.txt").read_text() == "content"
 
 
+def test_the_missing_folder_behind_a_link_is_named(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "new.txt")
+    with pytest.raises(pf.InputError) as caught:
+        write_text(tmp_path / "link", "content")
+    assert (caught.value.code, caught.value.subject) == ("files.no_folder", str(tmp_path / "far"))
+
+
 def test_links_in_a_circle_are_refused(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")

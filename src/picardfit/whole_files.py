@@ -52,7 +52,7 @@ def regular_target(path: str | Path) -> Path:
         kind = _kind(target)
         if kind is None:
             if not target.parent.is_dir():
-                raise InputError("files.no_folder", str(Path(path).parent))
+                raise InputError("files.no_folder", _parent(path, target))
         elif stat.S_ISDIR(kind):
             raise InputError("files.is_a_folder", str(path))
         elif not stat.S_ISREG(kind):
@@ -103,6 +103,11 @@ def _kind(target: Path) -> int | None:
         return os.lstat(target).st_mode
     except FileNotFoundError:
         return None
+
+
+def _parent(path: str | Path, target: Path) -> str:
+    """The folder that is missing, as it was written; behind a link, the folder that the link leads to."""
+    return str(target.parent if os.path.islink(path) else Path(path).parent)
 
 
 def _replace(target: Path, content: bytes) -> None:

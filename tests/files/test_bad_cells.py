@@ -2,9 +2,11 @@
 
 import io
 
+import numpy as np
 import pytest
 
 from complaints import complaint
+from picardfit.files.measured_columns import MissingCodes
 from picardfit.files.tables import read_table
 
 
@@ -65,3 +67,8 @@ def test_signs_of_word_processors_are_understood():
 def test_a_number_that_stands_for_a_missing_value_is_told(cells, told):
     (made,) = read_table(io.StringIO("time,x\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells))))
     assert ["files.coded_missing"] * told == [one.code for one in made.remarks]
+
+
+def test_other_numbers_may_stand_for_a_missing_value():
+    values = np.array([3.0, -1.0, 2.0, np.nan, -1.0])
+    assert (MissingCodes().found(values), MissingCodes((-1.0,)).found(values)) == (None, -1.0)

@@ -275,3 +275,15 @@ def test_a_covariate_that_stands_for_a_missing_value_is_told():
     assert [(remark.code, remark.values["column"]) for remark in one.remarks] == [
         ("files.coded_missing", "wt")
     ]
+
+
+@pytest.mark.parametrize("columns, told", [("AMT,EVID", "EVID"), ("AMT,dose", "AMT"), ("MDV,dose", None)])
+def test_a_plain_table_has_no_doses(columns, told):
+    text = f"ID,TIME,DV,{columns}\n1,0,3,0,0\n1,1,2,0,0\n2,0,3,0,0\n"
+    if told is None:
+        assert len(pf.read_table(io.StringIO(text))) == 1
+    else:
+        error = complaint(pf.read_table, io.StringIO(text))
+        assert (error.code, error.subject) == ("files.events_of_nonmem", told)
+    (chosen,) = pf.read_table(io.StringIO(text), observables=["DV"])
+    assert chosen.observables == ("DV",)

@@ -877,3 +877,8 @@ def test_an_error_about_a_plan_is_located_in_its_file(write):
 
     place = complaint(planned).place
     assert (place.file, place.line) == (str(path), line_of(path, "candidates"))
+
+
+def test_a_title_of_many_lines_is_refused(write):
+    (fault,) = faults(write(f'title = "{"x" * 500}"\n{MINIMAL}'))
+    assert (fault.code, fault.place.line) == ("files.long_title", 1)

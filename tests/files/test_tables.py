@@ -475,3 +475,9 @@ def test_numbers_with_points_are_no_decimal_commas(tmp_path):
     path.write_text("time;a;b\n0;1,5;2.5\n1;2,5;3.5\n")
     with pytest.raises(pf.InputError):
         pf.read_table(path)
+
+
+def test_a_column_of_numbers_does_not_name_many_experiments():
+    text = "experiment,time,x\n" + "".join(f"{k},0,1\n" for k in range(20_001))
+    error = complaint(read_table, io.StringIO(text))
+    assert (error.code, error.subject) == ("files.many_experiments", "experiment")

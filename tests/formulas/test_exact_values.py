@@ -54,6 +54,11 @@ def test_huge_values_end_soon(text):
     assert exact_value(text, {n: mpmath.mpf(v) for n, v in VALUES.items()}) == mpmath.inf
 
 
+@pytest.mark.parametrize("text", ["sqrt(y)**4", "min(x, log(y))**2", "k**log(y)"])
+def test_a_power_of_what_is_not_real_is_nan(text):
+    assert mpmath.isnan(exact_value(text, {n: mpmath.mpf(v) for n, v in VALUES.items()}))
+
+
 POWERS = {
     "(x/1000)**120": lambda x, y: (x / 1000) ** 120,
     "(1000*x)**-150": lambda x, y: (1000 * x) ** -150.0,

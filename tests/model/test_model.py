@@ -493,3 +493,17 @@ def test_units_do_not_make_models_different():
 def test_bad_units_are_explained(units, words):
     with pytest.raises(InputError, match=words):
         Model("x' = -a*x", units=units)
+
+
+def test_a_function_that_fails_far_from_the_start_says_where():
+    def f(t, x, p):
+        if float(x[0]) < 0.7:
+            x[0] = 0.0
+        return [-p[0] * float(x[0])]
+
+    model = Model.from_function(f, ["x"], ["k"])
+    with pytest.raises(InputError) as caught:
+        simulate(model, {"k": 1.0}, {"x": 1.0}, [0, 1])
+    assert (caught.value.code, caught.value.subject) == ("formulas.function_failed", "f")
+    assert caught.value.values["x"][0] < 0.7
+    assert isinstance(caught.value.__cause__, TypeError)

@@ -268,3 +268,13 @@ def test_falling_increments_are_told():
     run = pf.Experiment([1, 2, 3.0, 4], {"n": [3, 4, 5, 1]}, "run")
     problem = pf.Problem(model, run, {"k": (0.1, 5)}, {"x": (1, 100)}, noise=pf.Noise(additive=1.0))
     assert "search.falling_increment" in [one.code for one in pf.fit(problem).warnings]
+
+
+def test_counts_that_cannot_occur_are_told():
+    model = pf.Model("x' = -k*x", observables={"n": "increment(x)"})
+    run = pf.Experiment([1, 2, 3.0], {"n": [3, 2, 1]}, "run")
+    problem = pf.Problem(model, run, {"k": (0.1, 10)}, {"x": (0, 100)}, noise=pf.Poisson())
+    fit = pf.fit(problem, policy=pf.SearchPolicy(most=1))
+    found = {one.code for one in fit.warnings}
+    assert {"search.falling_increment", "search.impossible_data"} <= found
+    assert not {"simulation.no_solution_at_estimates"} & found

@@ -80,7 +80,8 @@ def profile(
         elif not quiet:
             _show(result, profiles, level)
             beside = f", beside the profiles of {', '.join(kept)}" if kept else ""
-            typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}{beside}")
+            where = f"written to {', '.join(map(str, written))}" if written else "nothing was written"
+            typer.echo(f"{where}{beside}")
         if earlier.dropped and not as_json:
             _tell_dropped(earlier.dropped)
         tell_unwritten(unwritten, as_json)

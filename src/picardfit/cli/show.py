@@ -79,7 +79,7 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
 def _second_opinion(certificate: Certificate) -> str:
     """Whether the independent integration confirms the loss."""
     if math.isinf(certificate.reintegrated_loss):
-        return "an independent integration finds no solution at these values"
+        return "an independent integration gives no finite loss at these values"
     if certificate.agrees:
         return f"an independent integration gives the same loss, to a relative difference of {certificate.mismatch:.0e}"
     return (

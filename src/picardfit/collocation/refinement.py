@@ -72,7 +72,6 @@ def refined(
     """
     found, rounds = Refined(system, point, np.arange(len(point.jumps))), [one.rounds for one in wanted]
     begin = _uncarried(found)
-    open_time = _unresolved_time(begin, scale, wanted)
     while any(rounds):
         ahead = begin
         for k, one in enumerate(wanted):
@@ -92,9 +91,10 @@ def refined(
             break
         finer, moved = followed(finer, moved)
         following = Refined(finer, moved, ahead.origin)
-        begin = _uncarried(following)
-        before, open_time = open_time, _unresolved_time(begin, scale, wanted)
-        if len(finer.mesh) > len(system.mesh) and not open_time < before:
+        before, begin = begin, _uncarried(following)
+        if len(finer.mesh) > len(system.mesh) and not (
+            _unresolved_time(begin, scale, wanted) < _unresolved_time(before, scale, wanted)
+        ):
             break
         found = following
     return found

@@ -17,7 +17,6 @@ from picardfit.problem.sample_rows import SampleLines
 
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
-MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0)
 CENSORING_NAMES, LIMIT_NAMES = ("cens", "censored"), ("limit",)  # NONMEM's and Monolix's
 
 
@@ -35,6 +34,18 @@ class Reading:
     known: tuple[str, ...] | None = None
     covariates: tuple[str, ...] = ()
     t0: object = None
+
+
+@dataclass(frozen=True)
+class MissingCodes:
+    """Numbers that tables of instruments and statistics programs write where nothing was measured; a choice."""
+
+    numbers: tuple[float, ...] = (-9.0, -99.0, -999.0, -9999.0)
+
+    def found(self, values: np.ndarray) -> float | None:
+        """The only negative number of a column if it is one of them, else None."""
+        negative = np.unique(values[values < 0])
+        return float(negative[0]) if len(negative) == 1 and negative[0] in self.numbers else None
 
 
 class Measured(NamedTuple):
@@ -105,6 +116,8 @@ def _wide(
     wanted = {*(reading.observables or ()), *(reading.known or ())}
     censoring = {one for one in _censoring_columns(table) if one is not None and one not in {*taken, *wanted}}
     free = [column for column in table.columns if column not in {*taken, *censoring}]
+    if reading.observables is None:
+        _refuse_events(table, [column for column in free if not observed([column], [*wanted])])
     chosen, ignored = _chosen(table, free, reading)
     if times is not None:
         _refuse_names(table, ignored, times)
@@ -115,7 +128,8 @@ def _wide(
         raise InputError("files.censoring_of_which", sorted(censoring)[0], columns=list(chosen))
     if censoring:
         values = [_censored(table, values[0])]
-    remarks = [*_remarks(table, ignored, chosen, reading), *coded_missing(table, chosen.values())]
+    cells = dict(zip(chosen.values(), values, strict=True))
+    remarks = [*_remarks(table, ignored, chosen, reading), *coded_missing(cells, table.origin.name)]
     return Wide(table, list(chosen), values), remarks
 
 
@@ -128,6 +142,14 @@ def _chosen(table: RawTable, free: list[str], reading: Reading) -> tuple[dict[st
         return _known(free, reading.known)
     ignored = [column for column in free if table.holds_names(column)]
     return _named_without_units([column for column in free if column not in ignored]), ignored
+
+
+def _refuse_events(table: RawTable, unused: Sequence[str]) -> None:
+    """InputError for a table of NONMEM read as a plain one: its doses would be lost, its individuals become one."""
+    telling = ("EVID", "AMT") if find_name(table.columns, "DV") is not None else ("EVID",)
+    for column in telling:
+        if (found := find_name(unused, column)) is not None:
+            raise InputError("files.events_of_nonmem", found, key=("data",))
 
 
 def _refuse_names(table: RawTable, ignored: Iterable[str], times: np.ndarray) -> None:
@@ -146,15 +168,15 @@ def _remarks(
     return [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
 
 
-def coded_missing(table: RawTable, columns: Iterable[str]) -> list[Notice]:
+def coded_missing(
+    cells: Mapping[str, np.ndarray], file: str, codes: MissingCodes = MissingCodes()
+) -> list[Notice]:
     """Remarks on columns whose only negative number is one that often stands for a missing value."""
     found = []
-    for column in columns:
-        values, _ = measurements(table.measured(column), column)
-        negative = np.unique(values[values < 0])
-        if len(negative) == 1 and negative[0] in MISSING_CODES:
-            values_of = {"column": column, "value": float(negative[0])}
-            found.append(Notice("files.coded_missing", table.origin.name, values_of))
+    for column, measured in cells.items():
+        values, _ = measurements(measured, column)
+        if (code := codes.found(values)) is not None:
+            found.append(Notice("files.coded_missing", file, {"column": column, "value": code}))
     return found
 
 

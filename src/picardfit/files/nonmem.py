@@ -166,12 +166,11 @@ class _Reader:
     def _remarks(self, blank: list[str]) -> list[Notice]:
         """What of the table was not read: columns, individuals without a measurement, comments, sheets."""
         name, unused = self.table.origin.name, self._unused()
+        columns = [required_column(self.table, one, "covariate", ()) for one in self.covariates]
         return [
             *([columns_ignored(unused, name)] if unused else []),
             *([left_out(blank, name)] if blank else []),
-            *coded_missing(
-                self.table, [required_column(self.table, n, "covariate", ()) for n in self.covariates]
-            ),
+            *coded_missing({column: self.table.measured(column) for column in columns}, name),
             *self.table.remarks,
         ]
 
@@ -290,11 +289,18 @@ def _individual(text: str) -> str:
     return _key(text) if re.fullmatch(NUMBER, text) else text
 
 
-def _without_comments(table: RawTable) -> RawTable:
+@dataclass(frozen=True)
+class Commented:
+    """When a first cell that begins with a letter makes its row a comment (IGNORE=@ of NONMEM)."""
+
+    numbers: float = 0.5  # of all first cells, more must be numbers: else they are names; chosen
+
+
+def _without_comments(table: RawTable, commented: Commented = Commented()) -> RawTable:
     """The table without rows that are comments.
 
     A `C` in a column C, or as the first cell, marks them; and so does a first cell that begins with a letter where most
-    are numbers (IGNORE=@ of NONMEM), of which a remark tells.
+    are numbers, of which a remark tells.
     """
     first = next(iter(table.columns))
     column = find_name(table.columns, "C") or first
@@ -302,7 +308,9 @@ def _without_comments(table: RawTable) -> RawTable:
     texts = ["" if cell is None else str(cell).strip() for cell in table.columns[first]]
     numbers = sum(re.fullmatch(NUMBER, text) is not None for text in texts)
     spoken = np.array([re.fullmatch(COMMENT, text) is not None for text in texts], bool)
-    spoken &= ~marked & (2 * numbers > len(texts) - marked.sum()) & (find_name(table.columns, "C") is None)
+    spoken &= (
+        ~marked & (numbers > commented.numbers * (~marked).sum()) & (find_name(table.columns, "C") is None)
+    )
     keep = ~(marked | spoken)
     if keep.all() or not keep.any():
         return table

@@ -36,7 +36,7 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.problem.calendar import Calendar
-from picardfit.problem.experiment import Experiment
+from picardfit.problem.experiment import Experiment, FittingName
 from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
 from picardfit.whole_files import sound_path
@@ -123,6 +123,8 @@ def read_problem_file(
     settings = read_settings(source, content, here.model, parameters)
     settings = replace(settings, marginal=read_marginal(source, content))
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
+    if len(title) > (most := FittingName().most):
+        source.fault(("title",), "files.long_title", length=len(title), most=most)
     source.text(("description",), content.get("description"))
     source.finish()
     assert here.model is not None  # without a model there are faults

@@ -122,6 +122,8 @@ class RawTable(NamedTuple):
         cells = self.columns[column]
         if cells.dtype != object:
             return self.numbers(column, observed=True)
+        if (plain := _plain_numbers(cells)) is not None:
+            return plain
         texts = [cell if cell is None else plain_cell(cell) for cell in cells]
         if self.decimal_comma:
             texts = [text and text.replace(",", ".") for text in texts]
@@ -152,18 +154,21 @@ class RawTable(NamedTuple):
         cells = self.columns[column]
         if cells.dtype != object:
             return False
-        texts = [cell.strip() for cell in cells if not _is_blank(cell)]
-        return bool(texts) and not any(
-            re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or error_of_formula(one)
-            for one in texts
-        )
+        some = False
+        for cell in cells:
+            if _is_blank(cell):
+                continue
+            one, some = cell.strip(), True
+            if re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or error_of_formula(one):
+                return False
+        return some
 
     def without_blank_rows(self) -> RawTable:
         keep = np.zeros(len(self.numbering), dtype=bool)
         for cells in self.columns.values():
             rows = np.flatnonzero(~keep)
             own = cells[rows]
-            keep[rows] = [not _is_blank(cell) for cell in own] if cells.dtype == object else own == own
+            keep[rows] = _filled(own)
         if not keep.any():
             raise InputError("files.no_rows", self.origin.name)
         if keep.all():
@@ -182,6 +187,24 @@ def _texts(values: np.ndarray) -> list[str]:
     ]
 
 
+def _filled(cells: np.ndarray) -> np.ndarray:
+    """(rows,) bool: where a cell is not blank."""
+    if cells.dtype != object:
+        return np.asarray(cells == cells)
+    if _plain_numbers(cells) is not None:
+        return np.ones(len(cells), bool)
+    return np.array([not _is_blank(cell) for cell in cells], bool)
+
+
+def _plain_numbers(cells: np.ndarray) -> np.ndarray | None:
+    """Texts that are all plain numbers as floats (rows,), else None: most columns are read in one call."""
+    with suppress(ValueError, TypeError):
+        array = cells.astype(float)
+        if np.isfinite(array).all() and "_" not in "".join(cells):  # Python reads 1_000, tables do not
+            return array
+    return None
+
+
 def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndarray]:
     """Cells as floats, NaN where missing or wrong; and where they are wrong."""
     array, wrong = np.full(len(cells), nan), np.zeros(len(cells), dtype=bool)
@@ -189,9 +212,8 @@ def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndar
         return cells.astype(float), wrong
     if decimal_comma:
         cells = np.array([cell and cell.replace(",", ".") for cell in cells], dtype=object)
-    if not any("_" in cell for cell in cells if cell):  # Python reads 1_000, tables do not
-        with suppress(ValueError, TypeError):
-            return cells.astype(float), wrong
+    if (plain := _plain_numbers(cells)) is not None:
+        return plain, wrong
     for row, cell in enumerate(cells):
         if not _is_blank(cell):
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -168,11 +168,23 @@ def _name_list(names: Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _groups(table: RawTable, column: str | None, name: str | None) -> list[tuple[str, np.ndarray]]:
+@dataclass(frozen=True)
+class TableLimits:
+    """How much a table may hold."""
+
+    experiments: int = 20_000  # read and checked in some 10 s; a column of numbers taken for names has more
+
+
+def _groups(
+    table: RawTable, column: str | None, name: str | None, limits: TableLimits = TableLimits()
+) -> list[tuple[str, np.ndarray]]:
     """Name and row numbers of each experiment, in the order of first appearance; by default that of the file."""
     if column is None:
         return [(table.origin.stem if name is None else name, np.arange(len(table.numbering)))]
     codes, names = table.labels(column)
+    if len(names) > limits.experiments:
+        counts = {"count": len(names), "most": limits.experiments}
+        raise InputError("files.many_experiments", column, key=("experiment",), **counts)
     if "" in names:
         row = int(np.argmax(codes == names.index("")))
         raise table.at(row, InputError("files.unnamed_experiment", column))

@@ -28,6 +28,7 @@ class Limits:
     smallest: float = sys.float_info.min  # of the numbers other than 0; smaller ones lose digits
     unrolled: int = 16  # the largest power of a product that SymPy may split into powers of its factors
     exponent: int = 1000  # float**1000 overflows for every base above 2, so a larger exponent is a mistake
+    name: int = 200  # characters of one name, which stands in messages, tables and pictures
     characters: int = 20_000  # of one formula: several pages
     text: int = 500_000  # characters of all equations: a hundred times the largest model written by hand
     states: int = 1000  # of a text: its Jacobians are dense, 8 MB for each of hundreds of nodes

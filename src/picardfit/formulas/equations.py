@@ -229,5 +229,7 @@ def check_target(name: str) -> None:
     """Check that equations, or a list of names, may declare this name."""
     if name == "t":
         raise InputError("formulas.time_redefined")
+    if len(name) > LIMITS.name:
+        raise InputError("formulas.long_name", shortened(name), length=len(name), most=LIMITS.name)
     if name in RESERVED:
         raise InputError("formulas.reserved", name)

@@ -148,8 +148,12 @@ class _Reader:
         return value, condition
 
     def power(self, base: Value, exponent: Value) -> Value:
-        if base == 0 or mpmath.isnan(base) or mpmath.isnan(exponent):
-            return mpmath.nan if not exponent >= 0 else mpmath.mpf(exponent == 0)
+        if exponent == 0:
+            return mpmath.mpf(1)
+        if mpmath.isnan(base) or mpmath.isnan(exponent):
+            return mpmath.nan
+        if base == 0:
+            return mpmath.mpf(0) if exponent > 0 else mpmath.nan
         size = exponent * mpmath.log(abs(base)) if mpmath.isfinite(base) else mpmath.inf
         if not abs(size) < self.limit:
             return mpmath.mpf(0) if size < 0 else mpmath.inf

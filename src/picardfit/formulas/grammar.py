@@ -129,6 +129,8 @@ def tokens(text: str, dialect: Dialect = OWN) -> list[Token]:
             piece = unicodedata.normalize("NFKC", piece) if piece.isidentifier() else piece
             if not piece.isidentifier():
                 raise _placed(InputError("formulas.not_a_name", piece), text, position)
+            if len(piece) > LIMITS.name:
+                raise InputError("formulas.long_name", shortened(piece), length=len(piece), most=LIMITS.name)
             kind = "operator" if piece in dialect.words else kind
         if kind == "operator":
             piece = dialect.spellings.get(piece, piece)

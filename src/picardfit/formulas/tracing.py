@@ -121,14 +121,17 @@ class NumericMap:
             if self.vectorised:
                 try:
                     return np.ascontiguousarray(self.at_once(t, x, p, u).T)
-                except _FAILURES:
-                    pass  # some point has no value: go point by point
+                except Exception:
+                    pass  # some point has no value, or is an error that names it: go point by point
             result = np.full((t.size, len(self.rows)), np.nan)
             for k in range(t.size):
                 try:
                     result[k] = self.at_once(t[k], x[:, k], p[:, k], u[:, k])
                 except _FAILURES:
                     continue
+                except Exception as error:  # the function is the user's: it may raise anything
+                    name = getattr(self.function, "__name__", "the function")
+                    raise _failure(name, error, t[k], x[:, k], p[:, k]) from error
         return result
 
     def at_once(self, t: Array, x: Array, p: Array, u: Array) -> Array:
@@ -231,11 +234,13 @@ def _trial(numeric: NumericMap, label: str, *point: np.ndarray) -> Any:
         close = closest(name, known)
         raise InputError("formulas.function_asks", label, name=name, known=known, close=close) from error
     except Exception as error:  # the function is the user's: it may raise anything
-        t, x, p, _ = point
-        kind = type(error).__name__
-        raise InputError(
-            "formulas.function_failed", label, t=float(t), x=x, p=p, kind=kind, error=str(error)
-        ) from error
+        raise _failure(label, error, *point[:3]) from error
+
+
+def _failure(label: str, error: Exception, t: Any, x: np.ndarray, p: np.ndarray) -> InputError:
+    """What a function of the user raised, and where."""
+    kind = type(error).__name__
+    return InputError("formulas.function_failed", label, t=float(t), x=x, p=p, kind=kind, error=str(error))
 
 
 def _row_names(result: Any, rows: tuple[str, ...] | None, label: str) -> tuple[str, ...]:

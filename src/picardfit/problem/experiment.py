@@ -33,8 +33,6 @@ from picardfit.problem.calendar import (
 from picardfit.problem.rest import InitialValue, Rest, initial_value
 from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows, without_lost
 
-MOST_CHARACTERS = 200  # of an experiment's name, which stands in tables, pictures and messages
-
 
 @shown
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -110,8 +108,8 @@ class Experiment:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
         title = str(name)
-        if len(title) > MOST_CHARACTERS or any(category(one) == "Cc" for one in title):
-            raise InputError("problem.experiment_name_unfit", value=title, most=MOST_CHARACTERS)
+        if not (fits := FittingName()).allows(title):
+            raise InputError("problem.experiment_name_unfit", value=title, most=fits.most)
         with _in_experiment(title):
             if not isinstance(calendar, Calendar | None):
                 raise InputError("problem.not_a_calendar", value=calendar)
@@ -361,6 +359,16 @@ def _early_events(
 
 
 @dataclass(frozen=True)
+class FittingName:
+    """Which names of experiments fit into tables, pictures and messages: one line, not too long."""
+
+    most: int = 200  # characters; chosen, four times a long heading
+
+    def allows(self, name: str) -> bool:
+        return len(name) <= self.most and not any(category(one) == "Cc" for one in name)
+
+
+@dataclass(frozen=True)
 class ShortInfusion:
     """When an infusion is too short for a mesh of its own: it is then given at once."""
 
@@ -376,7 +384,8 @@ class LongGap:
     spans: float = 5  # of the samples; chosen by hand: a delay of a few spans still occurs in practice
 
     def between(self, t0: float, times: np.ndarray) -> bool:
-        return bool(times[0] - t0 > self.spans * (times[-1] - times[0]) > 0)
+        span = times[-1] - times[0]
+        return bool(span > 0 and (times[0] - t0) / self.spans > span)
 
 
 def runs(owner: np.ndarray) -> list[tuple[int, slice]]:

@@ -65,10 +65,12 @@ def check_experiments(
     Columns of the data in `trials` hold numbers of trials and are no observables.
 
     The largest measurement of an observable must be between 1 / `limit` and `limit`, so that squares of measurements
-    and their sums neither overflow (beyond 1e154) nor vanish.
+    and their sums neither overflow (beyond 1e154) nor vanish; times must not exceed it either.
     """
     for one in experiments:
         _check_names(model, one, trials)
+        if (last := float(np.abs([one.t0, *one.times]).max())) > limit:
+            raise InputError("problem.times_size", one.name, key=("data",), size=last)
         _check_unit(model, one)
         if one.rest is not None:
             _check_rest(model, one, one.rest)

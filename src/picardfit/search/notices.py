@@ -71,7 +71,7 @@ def all_notices(
         *event_notices(request, solution),
         *(events_at_samples(solution) if solution is not None and status.converged else ()),
         *function_inputs(problem, solution),
-        *determination_notices(problem, status, certificate),
+        *determination_notices(problem, status, certificate, solution),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
         *search_notices(found, request.starts, ledger, searches),
         *disagreement(request, status, searches),
@@ -129,24 +129,30 @@ def nonfinite_formulas(request: Request, status: Status) -> Iterator[Notice]:
 
 
 def falling_increments(request: Request, success: bool, solution: Solution | None) -> Iterator[Notice]:
-    """Increments that are negative somewhere, at the solution or, without one, where the search began."""
+    """Increments that are negative somewhere, at the solution; without one, where the search ended or began."""
     problem = request.problem
     if not problem.model.increments:
         return
     if solution is not None and success:
-        rows: np.ndarray | None = path_rows(solution)
+        found: list[np.ndarray | None] = [path_rows(solution)]
     else:  # along a path with jumps increments may be any number
-        unknowns = make_start(problem, request.given).unknowns if solution is None else solution.unknowns
-        with np.errstate(all="ignore"):
-            initial, _ = problem.layout.initial(unknowns)
-            rows = problem.predicted_rows(problem.layout.measured_values(unknowns), initial)
+        ends = [] if solution is None else [solution.unknowns]
+        found = [
+            _integrated_rows(problem, one) for one in (*ends, make_start(problem, request.given).unknowns)
+        ]
     for column, name in zip(increment_columns(problem.model), problem.model.increments, strict=True):
         there = problem.sampled[:, column]
-        if rows is None or not there.any():
-            continue
-        values = rows[there, column]
-        if values.min() < -Plausibility().rounding * np.abs(values).max():
-            yield Notice("search.falling_increment", name, {"least": float(values.min())})
+        for values in (rows[there, column] for rows in found if rows is not None and there.any()):
+            if values.min() < -Plausibility().rounding * np.abs(values).max():
+                yield Notice("search.falling_increment", name, {"least": float(values.min())})
+                break
+
+
+def _integrated_rows(problem: Problem, unknowns: np.ndarray) -> np.ndarray | None:
+    """The predicted rows at these unknowns by SciPy; None where the equations have no solution."""
+    with np.errstate(all="ignore"):
+        initial, _ = problem.layout.initial(unknowns)
+        return problem.predicted_rows(problem.layout.measured_values(unknowns), initial)
 
 
 def problem_notices(problem: Problem) -> Iterator[Notice]:
@@ -250,10 +256,15 @@ def function_inputs(problem: Problem, solution: Solution | None) -> Iterator[Not
                 return
 
 
-def determination_notices(problem: Problem, status: Status, certificate: Certificate) -> Iterator[Notice]:
-    """Estimates without a solution of the equations, and unknowns that the data do not determine."""
+def determination_notices(
+    problem: Problem, status: Status, certificate: Certificate, solution: Solution | None
+) -> Iterator[Notice]:
+    """Estimates without a solution of the equations or a likelihood, and unknowns that the data do not determine."""
     if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
-        yield Notice("simulation.no_solution_at_estimates")
+        rows = None if solution is None else _integrated_rows(problem, solution.unknowns)
+        there = problem.sampled
+        solved = rows is not None and np.isfinite(rows[:, : there.shape[1]][there]).all()
+        yield Notice("search.impossible_data" if solved else "simulation.no_solution_at_estimates")
     if (certificate.formula_error or 0.0) > CertificateSettings.formulas:
         yield Notice("search.formula_error", values={"error": certificate.formula_error})
     unknowns, measured = problem.layout.count(), problem.measurements
