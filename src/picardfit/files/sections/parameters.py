@@ -14,6 +14,7 @@ from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.derived import Derived
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
+from picardfit.problem.initial_formulas import plain_initial
 
 
 def read_parameters(
@@ -124,8 +125,9 @@ def read_initial(source: Source, key: Key, given: object, model: Model | None) -
         if model is not None and name not in model.states:
             source.unknown(here, "files.unknown_state", name, model.states)
         if isinstance(value, str):
-            if source.attempt(here, parse, value) is not None:
-                found[name] = value
+            formula = value if model is None else plain_initial(model.states, value)
+            if source.attempt(here, parse, formula) is not None:
+                found[name] = formula
             continue
         belief = read_parameter(source, here, value)
         if belief is not None:
