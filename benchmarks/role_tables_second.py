@@ -96,7 +96,7 @@ P = 0
 [noise]
 type = "student-t"
 additive = [0.001, 0.2]
-dof = 4
+degrees = 4
 
 [units]
 t = "min"
@@ -195,7 +195,7 @@ height = { lower = 0.1, upper = 10, log = true }
 
 [noise]
 type = "laplace"
-additive = [0.01, 5]
+scale = [0.01, 5]
 
 [units]
 t = "year"
@@ -207,7 +207,7 @@ def trees(folder: Path, rng: np.random.Generator) -> Study:
     """Twelve plots in a table with tabs and decimal commas, measured in different years from 1910 on."""
     model = pf.Model("height' = growth*height^power - growth*top^(power - 1)*height")
     shared, tables, begin = {"growth": 0.35, "power": 0.4}, [], {}
-    truth: dict[str, float] = {**shared, "noise.additive": 0.4}
+    truth: dict[str, float] = {**shared, "noise.scale": 0.4}
     for k in range(1, 13):
         years = np.sort(rng.choice(np.arange(1910, 2011, 2), 16, replace=False)).astype(float)
         name, top, first = f"plot {k}", float(rng.uniform(22, 42)), float(rng.uniform(0.5, 3))

@@ -8,6 +8,7 @@ from typing import Any
 
 from picardfit.errors import InputError, Key, closest
 from picardfit.files.sections.beliefs import read_parameter
+from picardfit.files.sections.doses import covariate_names
 from picardfit.files.sections.equations import EQUATIONS
 from picardfit.files.toml_source import Source
 from picardfit.formulas.grammar import names_in_order, parse
@@ -45,9 +46,10 @@ def _check_names(
 ) -> None:
     """Every parameter has an entry, and every entry is a parameter. `formulas`: initial ones, by their keys."""
     needed: dict[str, Key] = dict.fromkeys(model.parameters, EQUATIONS)
+    known = {*model.states, *covariate_names(source, source.content)}
     for key, text in formulas.items():
         for name in names_in_order(text):
-            if name not in model.states:
+            if name not in known:
                 needed.setdefault(name, key)
     in_noise = _words(source.content.get("noise"))
     missing = [name for name in needed if name not in table]
