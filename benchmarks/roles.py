@@ -265,7 +265,10 @@ def prediction_error(fit: pf.Fit, study: Study) -> float:
     for one in fit.problem.experiments:
         times = one.times[-1] + np.linspace(0.05, 0.2, 5) * (one.times[-1] - one.t0)
         bands = fit.predict(one.name, times, bands=True, level=0.95)
-        parameters = {n: study.truth.get(n, fit.parameters[n]) for n in model.parameters}
+        known = fit.parameters | study.truth
+        parameters = {
+            n: known[f"{n}[{one.name}]" if f"{n}[{one.name}]" in known else n] for n in model.parameters
+        }
         initial = {**fit.initial_states[one.name], **study.initial.get(one.name, {})}
         true = pf.simulate(
             model,

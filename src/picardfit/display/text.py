@@ -274,7 +274,8 @@ def _derived_elsewhere(fit: Fit) -> dict[str, float]:
     """Derived quantities that differ in the first other optimum that fits as well."""
     if not (fit.success and fit.rivals and fit.derived):
         return {}
-    other, initial = fit.rivals[0], {name: {} for name in fit.problem.names}
+    other = fit.rivals[0]
+    initial: dict[str, dict[str, float]] = {name: {} for name in fit.problem.names}
     for label, experiment, state in _estimated_initial(fit.problem):
         initial[experiment][state] = other.initial[label]
     values = derived_values(fit.problem, unknowns_from(fit.problem, other.parameters, initial))
