@@ -116,10 +116,10 @@ def test_initial_formula_with_an_unknown_name():
     )
 
 
-def test_initial_formula_with_a_state():
-    assert record(complaint(problem, initial={"x": "2*x"})) == (
+def test_initial_formula_with_the_time():
+    assert record(complaint(problem, initial={"x": "2*t"})) == (
         "problem.initial_formula_uses",
-        "x",
+        "t",
         ("initial", "x"),
     )
 
@@ -762,7 +762,7 @@ def test_initial_formula_names_state_and_experiment():
     )
     one = pf.Experiment(TIMES, {"x": DATA}, name="pond 1", initial={"x": "2*x"})
     assert record(complaint(pf.Problem, DECAY, one)) == (
-        "problem.initial_formula_uses",
+        "problem.initial_circle",
         "x",
         ("initial", "x"),
     )

@@ -16,13 +16,13 @@ roles = pytest.importorskip("roles")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", roles.ROLES)
+@pytest.mark.parametrize("name", [*roles.ROLES, *roles.SECOND])
 def test_a_role_reaches_its_aims(tmp_path, name):
-    played = roles.play(roles.ROLES[name], tmp_path, seed=2)
+    played = roles.play((roles.ROLES | roles.SECOND)[name], tmp_path, seed=2)
     assert list(roles.failures(played)) == []
 
 
-@pytest.mark.parametrize("make", [role_tables.lakes, role_tables.drug, role_tables.motors])
+@pytest.mark.parametrize("make", [role_tables.lakes, role_tables.drug, role_tables.motors, roles.plate])
 def test_raw_tables_lead_to_the_truth(tmp_path, make):
     study = make(tmp_path, np.random.default_rng(3))
     fit = pf.fit(pf.read_problem(tmp_path), progress=False)

@@ -947,5 +947,7 @@ def test_counts_of_new_cases_from_simulation_to_fit(tmp_path):
     assert sum(float(row["cases"]) for row in told) == pytest.approx(float(predicted[-1]["c"]), rel=1e-6)
     ahead = run("predict", tmp_path, "--times", "2,3")
     first, second = (float(row["cases"]) for row in rows_of(ahead.stdout))
-    assert first + second == pytest.approx(float(predicted[-1]["c"]), rel=1e-4)
-    assert "count since the row before, the first since t0" in ahead.stderr
+    weekly = {float(row["time"]): float(row["cases"]) for row in told}
+    assert first == pytest.approx(weekly[2.0], rel=1e-4)  # since the sample at 1.75
+    assert second == pytest.approx(sum(v for time, v in weekly.items() if time > 2), rel=1e-4)
+    assert "the first since the sample before it" in ahead.stderr

@@ -107,6 +107,12 @@ def test_select_shows_the_better_model_first(fitted, folder):
     assert "linear differs from saturated in: equations of x; parameters + k - km, vmax." in result.stdout
 
 
+def test_select_refuses_one_model_given_twice(fitted, folder):
+    result = run("select", folder / "linear", folder / "linear")
+    assert result.exit_code == 2
+    assert "at least two" in result.stderr
+
+
 def test_select_as_json(fitted, folder):
     found = json.loads(run("select", folder / "linear", folder / "saturated", "--json").stdout)
     assert found["best"] == "saturated"

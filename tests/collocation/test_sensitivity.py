@@ -68,3 +68,11 @@ def test_at_the_initial_time_only():
 
 def test_no_solution_is_none():
     assert sensitivity(pf.Model("x' = k*x^2"), run(None, [1.0], [1.0], [2.0])) is None
+
+
+def test_derivatives_beside_an_event_do_not_span_its_jump():
+    model = pf.Model("x' = 1\non' = 0\nwhen x > level: on = 1")
+    times = np.array([0.5, 1 - 1e-8, 1 + 1e-8, 2.0])
+    found = sensitivity(model, Run(0.0, np.zeros(2), np.array([1.0]), {}, times))
+    np.testing.assert_allclose(found.states, np.stack([times, times > 1], axis=1), atol=1e-8)
+    np.testing.assert_allclose(found.derivatives[:, 1, [0, 2]], 0.0, atol=1e-6)

@@ -1,6 +1,7 @@
 """Two optima that fit equally well stand beside each other in every table."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,3 +54,12 @@ def test_the_table_of_parameters_has_a_column_for_it(fit, tmp_path):
     *_, path = (one for one in write_fit(fit, tmp_path, report=False) if one.name == "parameters.csv")
     rows = {row["name"]: row for row in csv.DictReader(path.open())}
     assert float(rows["a"]["also_fits"]) == pytest.approx(float(rows["b"]["estimate"]), rel=1e-3)
+
+
+def test_derived_quantities_have_their_other_value_too(fit):
+    problem = replace(fit.problem, derived={"half_life": "log(2)/b", "product": "a*b", "amount": "a*x(0)"})
+    shown = {one.name: one for one in estimates(pf.fit(problem, starts=8))}
+    half_life = shown["half_life"]
+    assert half_life.rival == pytest.approx(np.log(2) / shown["b"].rival, rel=1e-9)
+    assert half_life.remark == "= log(2)/b, another value fits as well"
+    assert (shown["product"].rival, shown["amount"].rival) == (None, None)

@@ -1,5 +1,7 @@
 """What stands in the panels: residuals by noise model, many dots, inputs, doses, shared axes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -120,7 +122,7 @@ def test_doses_stand_below_the_curves(patients):
     panels = patients.plot().axes
     rows = len(panels) // 3
     oral, drip, none = panels[-3:]
-    assert [panel.get_ylabel() for panel in panels[::3]] == ["conc", "gut", "blood", "dose"]
+    assert [panel.get_ylabel() for panel in panels[::3]] == ["conc", "gut", "blood", "doses given"]
     stems = next(one for one in oral.lines if one.get_label() == "dose into gut")
     assert stems.get_xydata().tolist() == [[0, 100], [12, 80]]
     box = drip.patches[0]
@@ -147,6 +149,24 @@ def test_panels_of_very_different_sizes_have_their_own_axes():
     runs = [pf.Experiment([0, 1, 2], {"x": size * np.exp(-np.arange(3))}, str(size)) for size in (1.0, 1e3)]
     figure = pf.fit(pf.Problem(DECAY, runs, {"k": (0.1, 5)})).plot()
     assert figure.axes[0].get_ylim()[1] < 2 < figure.axes[1].get_ylim()[1]
+
+
+def test_an_input_called_dose_is_drawn():
+    model = pf.Model("x' = dose - k*x", inputs=["dose"])
+    drive = {"dose": pf.Table([0, 1], [50.0, 0.0])}
+    exact = pf.simulate(model, {"k": 1.0}, {"x": 0.0}, TIMES, inputs=drive).observables
+    fit = pf.fit(pf.Problem(model, pf.Experiment(TIMES, exact, inputs=drive), {"k": (0.1, 5)}))
+    panel = plot_fit(fit).axes[-1]
+    assert panel.get_ylabel() == "dose"
+    assert panel.lines[0].get_ydata().max() == 50.0
+
+
+def test_a_state_that_begins_at_zero_may_have_a_logarithmic_axis():
+    model = pf.Model("gut' = -k*gut\nblood' = k*gut - 0.1*blood", observables={"y": "gut"})
+    exact = pf.simulate(model, {"k": 1.0}, {"gut": 9.0, "blood": 0.0}, TIMES).observables
+    problem = pf.Problem(model, pf.Experiment(TIMES, exact), {"k": (0.1, 5)}, {"gut": 9.0, "blood": 0.0})
+    panels = plot_fit(pf.fit(problem), look=replace(SCREEN, log_y=True)).axes
+    assert [panel.get_yscale() for panel in panels] == ["log", "log"]
 
 
 def test_inputs_stand_below_the_curves():

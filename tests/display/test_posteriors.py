@@ -76,3 +76,15 @@ def test_report_has_a_section_for_draws_of_its_fit_only(draws, tmp_path):
 def test_an_unknown_keeps_its_prior_in_the_picture(draws):
     labels = [text.get_text() for text in draws.plot("marginals").legends[0].get_texts()]
     assert {"draws", "prior", "estimate"} <= set(labels)
+
+
+def test_predictions_show_dates_and_censored_values():
+    dates = ["2021-03-01", "2021-03-06", "2021-03-11", "2021-03-16", "2021-03-21"]
+    data = pf.Experiment(dates, {"x": [9.0, 6.2, 4.1, "<4", 2.1]})
+    problem = pf.Problem(
+        pf.Model("x' = -k*x"), data, {"k": pf.Parameter(0.001, 1, log=True)}, noise=pf.LogNormal(0.1)
+    )
+    draws = pf.fit(problem).posterior(pf.LaplaceDraws(200), progress=False)
+    panel = draws.plot("predictive").axes[0]
+    assert panel.get_xlabel() == "date"
+    assert "censored" in [line.get_label() for line in panel.lines]

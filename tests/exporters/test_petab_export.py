@@ -101,7 +101,7 @@ def test_what_belongs_to_one_experiment(tmp_path):
         model,
         data,
         {"a": pf.Parameter(0.1, 3, local=True), "K": (1, 10), "b": 0.7},
-        initial={"x": (0.1, 2), "y": "b*a"},
+        initial={"x": (0.1, 2), "y": "b*a + x"},
         noise=pf.Noise(additive=(0.01, 2), proportional=0.1),
     )
     values = {"a": {"pond": 1.0, "lake": 0.5}, "K": 3.0, "noise.additive": 0.2}

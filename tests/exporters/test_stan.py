@@ -147,6 +147,13 @@ def test_initial_formulas(tmp_path):
     assert "start_state[1] = [763.0 - infected, infected]';" in lines
 
 
+def test_initial_formulas_of_other_initial_states(tmp_path):
+    model = pf.Model("x' = -k*x\ny' = k*x", observables=["x"])
+    data = pf.Experiment(TIMES, {"x": VALUES}, initial={"y": "5 - x", "x": (0, 9)})
+    lines, _, _ = exported(pf.fit(pf.Problem(model, data, {"k": 0.5}), policy=ONCE), tmp_path)
+    assert "start_state[1] = [x_initial[1], 5.0 - x_initial[1]]';" in lines
+
+
 def test_bounds_that_differ_between_experiments(tmp_path):
     model = pf.Model("x' = -k*x")
     runs = [

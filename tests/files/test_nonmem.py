@@ -287,3 +287,13 @@ def test_a_plain_table_has_no_doses(columns, told):
         assert (error.code, error.subject) == ("files.events_of_nonmem", told)
     (chosen,) = pf.read_table(io.StringIO(text), observables=["DV"])
     assert chosen.observables == ("DV",)
+
+
+def test_covariates_may_stand_in_initial_formulas_alone(tmp_path):
+    (tmp_path / "data.csv").write_text("experiment,t,x,S0\na,1,0.5,2\nb,1,0.7,3\n")
+    (tmp_path / "problem.toml").write_text(
+        'equations = "x\' = -k*x"\ndata = { file = "data.csv", covariates = ["S0"] }\n'
+        '[parameters]\nk = [0.1, 5]\n[initial]\nx = "S0/2"\n'
+    )
+    problem = pf.read_problem(tmp_path)
+    np.testing.assert_allclose(problem.layout.initial(problem.layout.lower)[0], [[1.0], [1.5]])

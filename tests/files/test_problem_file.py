@@ -833,7 +833,7 @@ PRIOR = '{ bounds = [1, 20], prior = { type = "normal", mean = 9, sd = 1 } }'
 @pytest.mark.parametrize(
     "added, line_with, code, key",
     [
-        (f"{POND}'2*pred'\n", "2*pred", "problem.initial_formula_uses", "experiments.counts.initial.prey"),
+        (f"{POND}'2*prey'\n", "2*prey", "problem.initial_circle", "experiments.counts.initial.prey"),
         (f"{POND}{PRIOR}\n", "bounds", "problem.prior_without_noise", "experiments.counts.initial.prey"),
         (f"[initial]\nprey = {PRIOR}\n", "bounds", "problem.prior_without_noise", "initial.prey"),
         ("[fit.start]\na = 99\n", "99", "fit.start_outside", "fit.start.a"),

@@ -9,7 +9,7 @@ import pytest
 import picardfit as pf
 from exported import ball_fit
 from picardfit.errors import Status
-from picardfit.inference.validation import score
+from picardfit.inference.validation import curve, score
 
 MODEL = pf.Model("w' = gain*u - drag*w - c*w*abs(w)", inputs=["u"])
 TIMES = np.linspace(0, 10, 40)
@@ -49,6 +49,8 @@ def test_models_with_events_predict_with_fitted_initial_states():
         zip(predicted.fitted, predicted.problem.layout.natural(predicted.unknowns)[0], strict=False)
     )
     assert fitted["height(0)"] == pytest.approx(1.6, abs=0.06)
+    height = curve(predicted, points=20)[1]["height"]
+    assert np.sum(np.abs(height) < 1e-6) >= 2  # a coarse curve reaches the ground too
 
 
 def test_scores_by_hand():

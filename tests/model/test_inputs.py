@@ -208,8 +208,8 @@ def test_equal_tables_have_equal_hashes():
     [
         (Constant(0.5), "0.5"),
         (Formula("2*t"), "2*t"),
-        (Table([0, 1, 6], [1, 2, 3]), "hold table: 3 times from 0 to 6"),
-        (Table([0], [1.5]), "hold table: 1.5"),
+        (Table([0, 1, 6], [1, 2, 3]), "steps: 3 times from 0 to 6"),
+        (Table([0], [1.5]), "steps: 1.5"),
         (Signal(ramp), "function ramp"),
     ],
 )

@@ -177,7 +177,12 @@ def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> di
     from picardfit.cli.show import alternatives
     from picardfit.files.fit_file import criteria_record, derived_record, diagnostics_record
 
-    rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in _parameters(result, level))
+    every = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in _parameters(result, level))
+    rows = {row.pop("name"): row for row in every}
+    derived = {
+        name: {**one, "also_fits": rows[name]["also_fits"]}
+        for name, one in derived_record(result, level).items()
+    }
     return {
         "success": result.success,
         "status": result.status.name,
@@ -186,8 +191,8 @@ def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> di
         "iterations": result.iterations,
         "seconds": result.seconds,
         "level": level,
-        "estimates": {row.pop("name"): row for row in rows if row["name"] not in result.derived},
-        **({"derived": derived_record(result, level)} if result.derived else {}),
+        "estimates": {name: row for name, row in rows.items() if name not in result.derived},
+        **({"derived": derived} if result.derived else {}),
         "criteria": criteria_record(result),
         "diagnostics": diagnostics_record(result),
         "fit_as_well": alternatives(result),

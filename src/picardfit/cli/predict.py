@@ -65,7 +65,7 @@ def predict(
     """Predict observables of a saved fit at any times, also beyond the data, with confidence bands.
 
     The table has the columns NAME, NAME_lower and NAME_upper of every observable. Increments count since the row
-    before, the first of an experiment since t0.
+    before, the first of an experiment since the sample before it, or since t0.
     """
     with complaints(as_json):
         from picardfit.display.plots.axes import check_axes
@@ -140,15 +140,20 @@ def _predictions(
     """The predictions of these experiments, each at the given times or along its data.
 
     Of several experiments each leaves out the times before its own t0; one that has no other times is left out.
+    The first increment begins at the sample before it.
     """
+    import numpy as np
+
     found = {}
-    for name, at in _times(fit, experiments, times).items():
+    for name, wanted in _times(fit, experiments, times).items():
+        one = fit.problem.experiments[fit.problem.names.index(name)]
+        earlier = one.times[one.times < wanted.min()][-1:] if fit.problem.model.increments else np.zeros(0)
+        at = np.concatenate([earlier, wanted])
         if banded:
-            found[name] = fit.predict(name, at, bands=True, level=level, noise=noise)
+            bands = fit.predict(name, at, bands=True, level=level, noise=noise)
         else:
-            found[name] = _without_bands(
-                fit, fit.problem.experiments[fit.problem.names.index(name)], at, level
-            )
+            bands = _without_bands(fit, one, at, level)
+        found[name] = bands.since(len(earlier))
     return found
 
 
@@ -197,7 +202,7 @@ def _left_out(
 def _first_counts(fit: Fit, names: Sequence[str]) -> list[str]:
     """Since when increments count."""
     counted = [name for name in names if name in fit.problem.model.increments]
-    said = f"rows of {', '.join(counted)} count since the row before, the first since t0."
+    said = f"rows of {', '.join(counted)} count since the row before, the first since the sample before it, or t0."
     return [said] if counted else []
 
 

@@ -40,9 +40,10 @@ def select(
         )
         from picardfit.inference.model_comparison import compare_models
 
-        fits = {name: fit_at(path, quiet or as_json) for name, path in _names(problems).items()}
-        for path, one in zip(problems, fits.values(), strict=True):
-            check_single(one, "select", path)
+        named = _names(problems)
+        fits = {name: fit_at(path, quiet or as_json) for name, path in named.items()}
+        for name, one in fits.items():
+            check_single(one, "select", named[name])
         found = compare_models(fits)
         if as_json:
             print_json({"success": True, **comparison_record(found)})

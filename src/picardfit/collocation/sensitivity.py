@@ -187,7 +187,8 @@ def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
 def _by_differences(model: Model, run: Run, settings: SensitivityMesh) -> Sensitivity | None:
     """Solution and derivatives of a model whose states or equations jump at times that depend on its parameters.
 
-    They are central differences of integrations with event location.
+    They are differences of integrations with event location, to the side where the state changes less: beside an event
+    the other one spans a jump of the state.
     """
     values = np.concatenate([run.initial, run.params])
     states, steps = len(run.initial), settings.difference * np.where(values == 0, 1.0, np.abs(values))
@@ -200,5 +201,6 @@ def _by_differences(model: Model, run: Run, settings: SensitivityMesh) -> Sensit
     found = [one for one in trajectories(model, tasks) if one is not None]
     if len(found) < len(tasks):
         return None
-    up, down = np.array(found[1::2]), np.array(found[2::2])
-    return Sensitivity(found[0], np.moveaxis((up - down) / (2 * steps[:, None, None]), 0, -1))
+    ahead, behind = np.array(found[1::2]) - found[0], found[0] - np.array(found[2::2])
+    least = np.where(np.abs(ahead) < np.abs(behind), ahead, behind)
+    return Sensitivity(found[0], np.moveaxis(least / steps[:, None, None], 0, -1))

@@ -13,6 +13,7 @@ from picardfit.display.text import columns, number
 from picardfit.errors import Audience, counted
 from picardfit.inference.posterior.methods import NUTS, Emcee, LaplaceDraws
 from picardfit.inference.posterior.posterior import DrawsPicture, Posterior
+from picardfit.inference.posterior.predictive import priors_by_label
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -74,8 +75,9 @@ def posterior_html(one: Posterior) -> str:
 
 def report_section(one: Posterior) -> dict[str, object]:
     """What the report shows of draws: table, warnings, prior beside posterior, chains, predictions."""
+    priors = " the priors," if priors_by_label(one.problem) else ""
     captions = {
-        "marginals": "Draws of the posterior, with priors, the estimates of the fit, and 95 % intervals.",
+        "marginals": f"Draws of the posterior, with{priors} the estimates of the fit and 95 % intervals.",
         "forest": "Intervals of the posterior beside those of the Fisher information, in units of the estimates.",
         "trace": "The chains: they should look alike and show no trend.",
         "predictive": "Data in the bands of the posterior: dark for curves, light for new measurements.",

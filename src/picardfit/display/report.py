@@ -107,6 +107,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "verdict": summary(fit, found),
         "solved": fit.solution is not None,
         "judged": fit.status.converged,
+        "begins": len(fit.problem.layout.initial_states) > 0,
         **fitted(problem),
         "experiments": _experiments(problem, settings),
         "values": _values(fit, settings.values),

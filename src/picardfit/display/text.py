@@ -10,7 +10,8 @@ import numpy as np
 
 from picardfit.errors import counted as count
 from picardfit.formulas.grammar import parse, to_text
-from picardfit.problem.named_values import initial_by_label, units_of
+from picardfit.problem.derived import derived_values
+from picardfit.problem.named_values import initial_by_label, units_of, unknowns_from
 
 if TYPE_CHECKING:
     from picardfit.evidence.derived import DerivedEstimate
@@ -210,11 +211,20 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))
     profiled = {name: one.interval(level) for name, one in fit.derived_profiles.items() if level <= one.level}
-    return [*found, *(_derived(one, level, profiled.get(one.name)) for one in fit.derived.values())]
+    elsewhere = _derived_elsewhere(fit)
+    return [
+        *found,
+        *(_derived(one, level, profiled.get(n), elsewhere.get(n)) for n, one in fit.derived.items()),
+    ]
 
 
-def _derived(one: DerivedEstimate, level: float, profiled: tuple[float, float] | None = None) -> Estimate:
-    """What tables show of a derived quantity; `profiled`: its interval by profile."""
+def _derived(
+    one: DerivedEstimate,
+    level: float,
+    profiled: tuple[float, float] | None = None,
+    rival: float | None = None,
+) -> Estimate:
+    """What tables show of a derived quantity; `profiled`: its interval by profile, `rival`: another value that fits."""
     remark = f"= {one.formula}"
     if one.fixed or math.isnan(one.standard_error):
         error = low = high = None
@@ -227,7 +237,9 @@ def _derived(one: DerivedEstimate, level: float, profiled: tuple[float, float] |
     if error == math.inf:
         remark += ", not determined by these data"
     known = None if profiled is None or any(map(math.isnan, profiled)) else profiled
-    return Estimate(one.name, one.value, error, low, high, None, one.unit, remark, known)
+    if rival is not None:
+        remark += f", {ANOTHER_VALUE}"
+    return Estimate(one.name, one.value, error, low, high, rival, one.unit, remark, known)
 
 
 def derived_text(one: DerivedEstimate) -> str:
@@ -256,6 +268,18 @@ def _other_values(fit: Fit) -> dict[str, float]:
     here = fit.parameters | initial_by_label(fit.problem, fit.solution.unknowns if fit.solution else None)
     other = fit.rivals[0].parameters | fit.rivals[0].initial
     return {name: value for name, value in other.items() if name in here and differs(value, here[name])}
+
+
+def _derived_elsewhere(fit: Fit) -> dict[str, float]:
+    """Derived quantities that differ in the first other optimum that fits as well."""
+    if not (fit.success and fit.rivals and fit.derived):
+        return {}
+    other = fit.rivals[0]
+    initial: dict[str, dict[str, float]] = {name: {} for name in fit.problem.names}
+    for label, experiment, state in _estimated_initial(fit.problem):
+        initial[experiment][state] = other.initial[label]
+    values = derived_values(fit.problem, unknowns_from(fit.problem, other.parameters, initial))
+    return {name: value for name, value in values.items() if differs(value, fit.derived[name].value)}
 
 
 def differs(value: float, estimate: float) -> bool:

@@ -346,17 +346,19 @@ class _Writer:
         """The initial states that an experiment sets, without doses."""
         one, found = self.problem.experiments[e], {}
         covariates = {symbol(n): sympy.Float(v) for n, v in covariates_of(self.model_, one).items()}
-        for state, spec in self.problem.initial_by_experiment[e].items():
+        specs = self.problem.initial_by_experiment[e]
+        for state, spec in specs.items():
             if isinstance(spec, Parameter):
                 column = list(self.layout.initial_states).index(self.layout.states.index(state))
                 name = self.own[e, column]
                 self.there[name] = name
                 found[state] = symbol(name)
-            elif isinstance(spec, sympy.Expr):
-                found[state] = self._with_local(e, spec.xreplace(covariates))
-            elif not isinstance(spec, Rest):
+            elif not isinstance(spec, sympy.Expr | Rest):
                 found[state] = sympy.Float(float(spec))
-        return found
+        given = covariates | {symbol(state): value for state, value in found.items()}
+        formulas = ((state, spec) for state, spec in specs.items() if isinstance(spec, sympy.Expr))
+        found |= {state: self._with_local(e, spec.xreplace(given)) for state, spec in formulas}
+        return {state: found[state] for state in specs if state in found}
 
     def _with_local(self, e: int, formula: sympy.Expr) -> sympy.Expr:
         """A formula with the parameters of this experiment in place of local ones."""

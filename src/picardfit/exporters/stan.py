@@ -199,17 +199,22 @@ class Program:
             for n in self.problem.model.covariates
             if n in self.problem.experiments[e].covariates
         }
-        initial = []
-        for state, spec in self.problem.initial_by_experiment[e].items():
+        initial, specs = {}, self.problem.initial_by_experiment[e]
+        for state, spec in specs.items():
             if isinstance(spec, Parameter):
                 position = list(self.unknown_initial(state)).index(k) + 1
-                initial.append(f"{self.initial_names[state]}[{position}]")
-            elif isinstance(spec, sympy.Expr):
-                initial.append(STAN.write(spec, {**texts, **covariates}))
-            elif not isinstance(spec, Rest):  # which `__init__` refuses
-                initial.append(STAN.number(spec))
+                initial[state] = f"{self.initial_names[state]}[{position}]"
+            elif not isinstance(spec, sympy.Expr | Rest):  # `__init__` refuses the latter
+                initial[state] = STAN.number(spec)
+        given = {**texts, **covariates, **initial}
+        formulas = ((n, s) for n, s in specs.items() if isinstance(s, sympy.Expr))
+        initial |= {state: STAN.write(spec, given) for state, spec in formulas}
         ordered = [texts[name] for name in self.layout.names] or ["0.0"]
-        return {"name": plain_text(one.name), "parameters": ordered, "initial": initial}
+        return {
+            "name": plain_text(one.name),
+            "parameters": ordered,
+            "initial": [initial[state] for state in specs],
+        }
 
     # ---- noise
 

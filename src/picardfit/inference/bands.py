@@ -62,6 +62,14 @@ class Bands:
             raise InputError("inference.no_band", str(name), known=list(every), close=close)
         return every[name]
 
+    def since(self, row: int) -> Bands:
+        """The bands from a row on."""
+        states, observables = (
+            {name: Band(*(part[row:] for part in vars(one).values())) for name, one in several.items()}
+            for several in (self.states, self.observables)
+        )
+        return Bands(self.times[row:], self.level, states, observables, self.calendar)
+
     def to_frame(self) -> pd.DataFrame:
         """A long table with the columns time, quantity, value, low, high, standard_error.
 

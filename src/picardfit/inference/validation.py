@@ -30,6 +30,7 @@ from picardfit.problem.experiment import Experiment
 from picardfit.problem.named_values import initial_states_of, labels_of, parameters_of
 from picardfit.problem.problem import Problem
 from picardfit.problem.serialisation import digest, problem_digest
+from picardfit.search.events.starts import simulated_events
 from picardfit.search.policy import SearchPolicy
 from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.solvers.loop import Method
@@ -393,12 +394,17 @@ def _joined(problem: Problem, spaces: list[FittedSpace | None]) -> FittedSpace:
 
 
 def curve(one: Prediction, points: int = DEFAULT.points) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Times and predicted observables along the experiment; increments are left out, as they belong to samples."""
+    """Times and predicted observables along the experiment; increments are left out, as they belong to samples.
+
+    Both sides of events, where a curve jumps or has a peak, are among the times.
+    """
     problem, experiment = one.problem, one.problem.experiments[0]
-    model, layout = problem.model, problem.layout
-    times = np.unique(
-        np.concatenate([np.linspace(experiment.t0, experiment.times[-1], points), experiment.times])
-    )
+    model, layout, last = problem.model, problem.layout, experiment.times[-1]
+    runs = [] if problem.timed is None else simulated_events(problem, one.unknowns)
+    happened = np.array([each.time for run in runs for each in run.happenings if each.time <= last])
+    before = np.nextafter(happened, experiment.t0)
+    even = np.linspace(experiment.t0, last, points)
+    times = np.unique(np.concatenate([even, experiment.times, happened, before]))
     params = layout.model_values(one.unknowns)[0]
     start = layout.initial(one.unknowns)[0][0]
     run = Run(experiment.t0, start, params, experiment.signals, times, *problem.events(0))

@@ -159,9 +159,10 @@ class Table:
         return np.asarray(self.values[np.maximum(last, 0)])
 
     def describe(self) -> str:
+        words = {"hold": "steps", "linear": "lines", "marks": "numbers of samples"}[self.kind]
         if len(self.times) == 1:
-            return f"{self.kind} table: {self.values[0]:g}"
-        return f"{self.kind} table: {len(self.times)} times from {self.times[0]:g} to {self.times[-1]:g}"
+            return f"{words}: {self.values[0]:g}"
+        return f"{words}: {len(self.times)} times from {self.times[0]:g} to {self.times[-1]:g}"
 
     def spec(self) -> dict[str, object]:
         times, values = self.times.tolist(), self.values.tolist()

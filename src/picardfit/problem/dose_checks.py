@@ -16,6 +16,7 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.scatter import bind
 from picardfit.problem.experiment import Experiment
+from picardfit.problem.initial_formulas import plain_initial
 from picardfit.problem.rest import Rest
 from picardfit.problem.sample_rows import dose_name
 
@@ -82,7 +83,7 @@ def _used(
     tables = [initial if isinstance(initial, Mapping) else {}, *(one.initial for one in experiments)]
     tables += [one.rest.initial for one in experiments if one.rest is not None]
     texts = {spec for table in tables for spec in table.values() if isinstance(spec, str)}
-    in_initial = set().union(*(names(parse(text)) for text in texts))
+    in_initial = set().union(*(names(parse(plain_initial(model.states, text))) for text in texts))
     in_noise = set() if noise is None else set(bind(noise, model).names)
     return {*model.states, *model.parameters, *model.inputs, *in_initial, *in_noise}
 

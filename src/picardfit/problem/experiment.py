@@ -43,7 +43,7 @@ class Experiment:
     `observations`: observable -> n values; NaN, None or "" is "not measured", and texts are censored values: "<0.25",
     ">1000", "0.1..0.25" (between the two). "?" is a count that was taken and lost: the next one begins there.
     `inputs`: input -> number, formula text in t, (times, values) table or function.
-    `initial`: state -> number (known), text (formula of parameters), Parameter or (lower, upper) (unknown).
+    `initial`: state -> number (known), text (formula of parameters and states), Parameter or (lower, upper) (unknown).
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier or if times are dates.
     `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
     observations are all NaN. `pf.plan` makes such experiments.

@@ -35,6 +35,7 @@ from picardfit.problem.dose_checks import adapted, check_doses, late_doses, rese
 from picardfit.problem.experiment import Experiment, runs
 from picardfit.problem.first_counts import with_first_counts, with_gaps
 from picardfit.problem.increment_samples import IncrementSamples, increment_samples
+from picardfit.problem.initial_formulas import formula_names
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
@@ -60,7 +61,6 @@ from picardfit.problem.validation import (
     check_positive,
     check_priors,
     check_truth,
-    formula_names,
     initial_of,
     named_experiments,
 )
@@ -76,8 +76,8 @@ class Problem:
     """A model, data, and what is known of parameters and initial states.
 
     `parameters`: name -> (lower, upper), pf.Parameter, or a number that fixes it; names left out are free.
-    `initial`: state -> the same, or a formula text of parameters; an experiment's own `initial` wins. A state
-    without entry is unknown and estimated for each experiment.
+    `initial`: state -> the same, or a formula text of parameters and other initial states; an experiment's own
+    `initial` wins. A state without entry is unknown and estimated for each experiment.
     `truth`: the values that made the data, where they are known (simulated data).
     `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace; Poisson, NegativeBinomial,
     Binomial for counts) or one for each observable; then the likelihood is maximised. Without it: plain least squares.
@@ -290,7 +290,7 @@ class Problem:
     @property
     def initial_names(self) -> tuple[str, ...]:
         """Parameters that initial formulas use."""
-        used = formula_names(self.initial_by_experiment)
+        used = formula_names(self.model, self.initial_by_experiment)
         return tuple(name for name in used if name not in self.model.covariates)
 
     @cached_property

@@ -24,6 +24,7 @@ from picardfit.model.prior_terms import Priors
 from picardfit.model.scales import LOGIT, Scales
 from picardfit.problem.dose_checks import covariates_of
 from picardfit.problem.experiment import Experiment
+from picardfit.problem.initial_formulas import states_in
 from picardfit.problem.rest import Rest
 from picardfit.simulation.periodic_states import Regimen, periodic_state
 from picardfit.simulation.rest_with_events import rest_with_events
@@ -96,7 +97,7 @@ class UnknownsLayout:
     upper: np.ndarray
     scales: Scales  # (experiments, width)
     start: np.ndarray  # (experiments, width) internal, NaN where the user gave none
-    formulas: BatchedMap | None  # distinct initial formulas of the parameters
+    formulas: BatchedMap | None  # distinct initial formulas of parameters and of states that no formula gives
     formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
     steady_starts: SteadyStarts | None = None  # initial states from a steady state before the experiment
     covariates: np.ndarray | None = None  # (experiments, covariates): of the initial formulas
@@ -251,9 +252,9 @@ class UnknownsLayout:
             return values, self._unit_derivative
         derivative = np.zeros((*values.shape, self.width))
         derivative[free, state, column] = self.slopes(unknowns)[free, column]
-        self._fill_formulas(unknowns, self.formula_of, values, derivative)
         if self.steady_starts is not None:
             self._fill_steady_states(unknowns, self.steady_starts, values, derivative)
+        self._fill_formulas(unknowns, self.formula_of, values, derivative)
         return values, derivative
 
     @cached_property
@@ -274,20 +275,24 @@ class UnknownsLayout:
     def _fill_formulas(
         self, unknowns: np.ndarray, formula_of: np.ndarray, values: np.ndarray, derivative: np.ndarray
     ) -> None:
-        """Fill in the states that formulas give, with their derivatives by the unknowns, in place."""
+        """Fill in the states that formulas give, with their derivatives by the unknowns, in place.
+
+        The states that formulas use are there already: dx = f_x dx_used + f_p dp.
+        """
         if self.formulas is None:
             return
-        count = len(unknowns)
-        empty = np.zeros((count, 0))
-        known = empty if self.covariates is None else self.covariates
-        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), known)
+        count, used = len(unknowns), [self.states.index(name) for name in self.formulas.states]
+        known = np.zeros((count, 0)) if self.covariates is None else self.covariates
+        arguments = np.zeros(count), values[:, used], self.parameters(unknowns), known
+        value, wrt_x, wrt_p = self.formulas.linearise(*arguments)
         slopes = self.slopes(unknowns)
         every = self.column_parameters
         columns = np.arange(len(self.initial_states), self.width)
         for e, state in zip(*np.nonzero(formula_of >= 0), strict=True):
             row = formula_of[e, state]
             values[e, state] = value[e, row]
-            derivative[e, state, columns] = wrt_p[e, row, every] * slopes[e, columns]
+            derivative[e, state] = wrt_x[e, row] @ derivative[e, used]
+            derivative[e, state, columns] += wrt_p[e, row, every] * slopes[e, columns]
 
     def _fill_steady_states(
         self, unknowns: np.ndarray, before: SteadyStarts, values: np.ndarray, derivative: np.ndarray
@@ -490,7 +495,8 @@ def _formulas(
                     formula_of[e, s] = distinct.setdefault(spec, len(distinct))
     if not distinct:
         return None, used
-    return BatchedMap(list(distinct), (), tuple(order), tuple(covariates)), used
+    begun = [states[k] for k in states_in(states, distinct)]
+    return BatchedMap(list(distinct), begun, tuple(order), tuple(covariates)), used
 
 
 def priors_of(problem: Problem) -> Priors | None:

@@ -10,9 +10,8 @@ import numpy as np
 import sympy
 
 from picardfit.checks import as_mapping, as_number
-from picardfit.errors import InputError, Key, closest, concerning
+from picardfit.errors import InputError, Key, closest
 from picardfit.formulas.algebra import names, symbol
-from picardfit.formulas.grammar import parse
 from picardfit.model.densities import COUNTS
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.model import Model
@@ -22,6 +21,7 @@ from picardfit.problem.calendar import known_unit
 from picardfit.problem.dose_checks import check_covariates
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.first_counts import check_first_counts
+from picardfit.problem.initial_formulas import formula_names, initial_formula, no_parameter, spelled_out
 from picardfit.problem.random_checks import typical_name
 from picardfit.problem.rest import Rest
 
@@ -150,52 +150,14 @@ def initial_of(model: Model, one: Experiment, common: Mapping[str, object]) -> d
             continue
         spec = one.initial.get(state, common.get(state))
         if isinstance(spec, str):
-            resolved[state] = _initial_formula(model, one, state, spec)
+            resolved[state] = initial_formula(model, one, state, spec)
             continue
         parameter = as_parameter(state, spec, "initial")
         if parameter.random:
             resolved[state] = symbol(typical_name(state))
             continue
         resolved[state] = parameter if parameter.fixed is None else float(parameter.fixed)
-    return resolved
-
-
-def _initial_formula(model: Model, one: Experiment, state: str, text: str) -> sympy.Expr:
-    with concerning("model.in_initial", state, key=("initial", state)):
-        expression = parse(text)
-    for name in sorted(names(expression)):
-        if (kind := _no_parameter(model, name)) is not None:
-            raise InputError(
-                "problem.initial_formula_uses",
-                name,
-                key=("initial", state),
-                state=state,
-                experiment=one.name,
-                text=text,
-                kind=kind,
-            )
-    return expression
-
-
-def _no_parameter(model: Model, name: str) -> str | None:
-    """What a name is that may not be part of an initial formula; None for parameters."""
-    if name == "t":
-        return "the time"
-    if name in model.states:
-        return "a state"
-    return "an input" if name in model.inputs and name not in model.covariates else None
-
-
-def formula_names(initial: Iterable[Mapping[str, InitialSpec]]) -> list[str]:
-    """Names used by initial formulas, in order of appearance."""
-    found: dict[str, None] = {}
-    for one in initial:
-        rests = {id(spec): spec for spec in one.values() if isinstance(spec, Rest)}
-        before = [parse(s) for rest in rests.values() for s in rest.initial.values() if isinstance(s, str)]
-        for spec in (*one.values(), *before):
-            if isinstance(spec, sympy.Expr):
-                found.update(dict.fromkeys(sorted(names(spec))))
-    return list(found)
+    return spelled_out(one, resolved)
 
 
 def all_parameters(
@@ -205,7 +167,7 @@ def all_parameters(
     scatter: Scatter | None,
 ) -> dict[str, Parameter]:
     """The model's parameters, those of the noise, and those that only initial formulas have."""
-    used = [name for name in formula_names(initial.values()) if name not in model.covariates]
+    used = [name for name in formula_names(model, initial.values()) if name not in model.covariates]
     levels = {} if scatter is None else scatter.parameters
     in_formulas = {} if scatter is None else scatter.names
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
@@ -213,7 +175,7 @@ def all_parameters(
         if name not in known:
             raise _unknown_parameter(model, name, known)
     for name in used:
-        if _no_parameter(model, name) is not None:
+        if no_parameter(model, name) is not None:
             raise InputError("problem.rest_formula_uses", name)
         if name not in model.parameters and name not in given:
             raise _unknown_in_initial(name, initial, {*model.parameters, *given})

@@ -81,10 +81,11 @@ def _in_initial_formulas(problem: Problem, start: Start) -> tuple[str, NonFinite
     """Experiment and formula of the first initial state that is not finite."""
     layout = problem.layout
     with np.errstate(all="ignore"):
-        initial, _ = layout.initial(start.unknowns)
+        initial, _ = layout.before_doses(start.unknowns)
     params = layout.parameters(start.unknowns)
     for e, row in np.argwhere(~np.isfinite(initial)):
-        state, values = layout.states[row], dict(zip(layout.names, params[e].tolist(), strict=True))
+        state, values = layout.states[row], dict(zip(layout.states, initial[e].tolist(), strict=True))
+        values |= dict(zip(layout.names, params[e].tolist(), strict=True))
         spec = problem.initial_by_experiment[e][state]
         if isinstance(spec, sympy.Expr):
             return problem.names[e], nonfinite_formula(f"the initial formula of `{state}`", spec, values)

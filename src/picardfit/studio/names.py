@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from picardfit.errors import InputError
 from picardfit.formulas.grammar import names_in_order
 from picardfit.model.model import Model
+from picardfit.problem.initial_formulas import plain_initial
 from picardfit.studio import document
 
 
@@ -21,7 +22,7 @@ def needed_parameters(text: str) -> list[str] | None:
         formulas = (
             [one for one in initial.values() if isinstance(one, str)] if isinstance(initial, Mapping) else []
         )
-        more = [name for one in formulas for name in names_in_order(one)]
+        more = [name for one in formulas for name in names_in_order(plain_initial(model.states, one))]
     except (InputError, TypeError):
         return None
     taken = {*model.states, *model.inputs, "t"}

@@ -256,10 +256,10 @@ def draw_band(
 
 
 def _positive(panel: Axes) -> bool:
-    """Whether everything in a panel may stand on a logarithmic axis, zeros apart."""
+    """Whether everything in a panel may stand on a logarithmic axis, zeros and rounding errors around them apart."""
     values = np.concatenate([np.zeros(0), *(np.asarray(line.get_ydata(), float) for line in panel.lines)])
     values = values[np.isfinite(values)]
-    return bool(len(values) and values.max() > 0 and values.min() >= 0)
+    return bool(len(values) and values.max() > 0 and values.min() >= -STYLE.flat_curve * values.max())
 
 
 # ---- axes that panels share ------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.display.plots.labels import not_drawn, short, with_unit
+from picardfit.display.plots.labels import not_drawn, short, time_label, with_unit
+from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
     BLUE,
     GREY,
@@ -18,8 +19,10 @@ from picardfit.display.plots.style import (
     ORANGE,
     STYLE,
     Picture,
+    date_axis,
     figure_of,
     legend,
+    on_axis,
     thin,
     written,
 )
@@ -74,6 +77,11 @@ def _grid(count: int, columns: int, height: float = STYLE.panel_height) -> tuple
     for panel in panels[count:]:
         panel.set_axis_off()
     return figure, panels[:count]
+
+
+def _bins(values: np.ndarray) -> int:
+    """How many bins a histogram has: few draws fill few of them."""
+    return min(2 * BINS, max(BINS // 2, int(np.sqrt(values.size))))
 
 
 def _name(one: Posterior, name: str) -> str:
@@ -135,7 +143,7 @@ def _pairs(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
                 panel.set_axis_off()
                 continue
             if i == j:
-                panel.hist(_finite(one[below]), 2 * BINS, color=BLUE, alpha=0.6)
+                panel.hist(_finite(one[below]), _bins(one[below]), color=BLUE, alpha=0.6)
                 panel.set_yticks([])
             else:
                 x, y = one[beside].ravel(), one[below].ravel()
@@ -204,11 +212,11 @@ def _estimates(one: Posterior) -> dict[str, float]:
 
 def _marginals(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """Histograms of the draws with the density of the prior, the estimate, and the 95 % interval."""
-    figure, panels = _grid(len(names), 4)
+    figure, panels = _grid(len(names), 3)
     believed, estimates = priors_by_label(one.problem), _estimates(one)
     for panel, name in zip(panels, names, strict=True):
         values = _finite(one[name])
-        panel.hist(values, 2 * BINS, density=True, color=BLUE, alpha=0.5, label="draws")
+        panel.hist(values, _bins(values), density=True, color=BLUE, alpha=0.5, label="draws")
         low, high = panel.get_xlim()
         if (prior := believed.get(name)) is not None:
             x = np.linspace(low, high, POINTS)
@@ -237,17 +245,18 @@ def _predictive(one: Posterior, _names: Sequence[str], _all_of_them: int) -> Pic
             times = experiment.count_times(observable)
         curve = one.predict(experiment.name, times, most=200)[observable]
         wide = one.predict(experiment.name, times, most=200, noise=True)[observable]
+        along = on_axis(experiment, times, experiment.calendar)
         panel.fill_between(
-            times, wide.low, wide.high, color=GREY, alpha=STYLE.shade, label="95 % of new measurements"
+            along, wide.low, wide.high, color=GREY, alpha=STYLE.shade, label="95 % of new measurements"
         )
         panel.fill_between(
-            times, curve.low, curve.high, color=BLUE, alpha=2 * STYLE.shade, label="95 % of curves"
+            along, curve.low, curve.high, color=BLUE, alpha=2 * STYLE.shade, label="95 % of curves"
         )
-        panel.plot(times, curve.value, color=BLUE, linewidth=STYLE.curve, label="median")
-        values = experiment.values[:, experiment.observables.index(observable)]
-        panel.plot(experiment.times, values, "o", color=INK, markersize=STYLE.dot, label="data")
+        panel.plot(along, curve.value, color=BLUE, linewidth=STYLE.curve, label="median")
+        draw_data(panel, problem, experiment, observable, experiment.calendar)
+        date_axis(panel, experiment.calendar)
         panel.set_ylabel(with_unit(observable, problem.model.unit(observable), STYLE.label), parse_math=False)
-        panel.set_xlabel(with_unit("time", problem.model.unit("t")), parse_math=False)
+        panel.set_xlabel(time_label(one.fit, experiment.calendar), parse_math=False)
         if len(problem.experiments) > 1:
             panel.set_title(short(experiment.name), fontsize=STYLE.title, parse_math=False)
     legend(figure, panels, not_drawn(len(every) - len(drawn), "panels"))

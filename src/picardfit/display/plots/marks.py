@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
-DOSES = "dose"  # how the row of all doses is called
+DOSES = "doses given"  # how their row is called; an input cannot have this name, which has a blank
 DOSE_COLOURS = (INK, *COLOURS[2:])  # of the states that they go into
 
 

@@ -94,6 +94,7 @@ def _draw(fit: Fit, panel: Axes, one: Experiment, quantity: str, bands: Bands, n
     value, low, high = band.value[order], band.low[order], band.high[order]
     measured = quantity in one.observables
     style = {"color": BLUE} if measured else {"color": ORANGE, "linestyle": (0, (5, 2))}
+    words = f"{100 * bands.level:g} % {'of new measurements' if noise else 'band'}"
     if quantity in fit.problem.model.increments:
         panel.errorbar(
             along,
@@ -102,11 +103,10 @@ def _draw(fit: Fit, panel: Axes, one: Experiment, quantity: str, bands: Bands, n
             fmt="o",
             color=BLUE,
             markersize=STYLE.dot,
-            label="prediction",
+            label=f"prediction with {words}",
         )
     else:
         panel.plot(along, value, linewidth=STYLE.curve, label="prediction", **style)
-        words = f"{100 * bands.level:g} % of new measurements" if noise else None
         draw_band(panel, along, low, high, bands.level, words)
         if measured:
             draw_data(panel, fit.problem, one, quantity, one.calendar, markeredgecolor=INK)

@@ -292,7 +292,8 @@ def log_ticks(axis: Axis, low: float, high: float, width: float = np.inf) -> Non
     """
     between = high < STYLE.decades * low and width >= STYLE.fine
     powers = LogLocator(subs=(1, 2, 5) if between else (1,))
-    axis.set_major_locator(MaxNLocator() if high < 10 * low else powers)
+    even = MaxNLocator(STYLE.ticks, steps=[1, 2, 5, 10])
+    axis.set_major_locator(even if high < 10 * low else powers)
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:g}")  # setting formulas is slow
 

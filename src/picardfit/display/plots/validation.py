@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.display.plots.labels import not_drawn, short, with_unit
-from picardfit.display.plots.marks import measured_of
+from picardfit.display.plots.marks import draw_data, measured_of
 from picardfit.display.plots.style import (
     BLUE,
-    INK,
     STYLE,
     date_axis,
     figure_of,
@@ -58,26 +57,13 @@ def _draw(
 ) -> None:
     problem, experiment = one.problem, one.problem.experiments[0]
     times, values = drawn
-    data = measured_of(problem, experiment, observable)
-    there = np.isfinite(data)
-    crowded = bool(there.sum() > STYLE.crowded)
-    panel.plot(
-        on_axis(experiment, experiment.times[there], experiment.calendar),
-        data[there],
-        "o",
-        color=INK,
-        markersize=STYLE.dot / (2 if crowded else 1),
-        markerfacecolor="none",
-        markeredgewidth=STYLE.edge,
-        alpha=0.4 if crowded else 1.0,
-        label="data",
-        rasterized=crowded,
-    )
+    draw_data(panel, problem, experiment, observable, experiment.calendar)
     if observable in values:
         along = on_axis(experiment, times, experiment.calendar)
         panel.plot(along, values[observable], color=BLUE, linewidth=STYLE.curve, label="prediction")
     else:
         column = problem.model.observables.index(observable)
+        there = np.isfinite(measured_of(problem, experiment, observable))
         along = on_axis(experiment, experiment.times[there], experiment.calendar)
         panel.plot(along, one.rows[there, column], "_", color=BLUE, label="prediction")
     panel.set_ylabel(with_unit(observable, problem.model.unit(observable), STYLE.label), parse_math=False)

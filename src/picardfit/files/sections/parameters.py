@@ -8,12 +8,14 @@ from typing import Any
 
 from picardfit.errors import InputError, Key, closest
 from picardfit.files.sections.beliefs import read_parameter
+from picardfit.files.sections.doses import covariate_names
 from picardfit.files.sections.equations import EQUATIONS
 from picardfit.files.toml_source import Source
 from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.derived import Derived
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
+from picardfit.problem.initial_formulas import plain_initial
 
 
 def read_parameters(
@@ -44,9 +46,10 @@ def _check_names(
 ) -> None:
     """Every parameter has an entry, and every entry is a parameter. `formulas`: initial ones, by their keys."""
     needed: dict[str, Key] = dict.fromkeys(model.parameters, EQUATIONS)
+    known = {*model.states, *covariate_names(source, source.content)}
     for key, text in formulas.items():
         for name in names_in_order(text):
-            if name not in model.states:
+            if name not in known:
                 needed.setdefault(name, key)
     in_noise = _words(source.content.get("noise"))
     missing = [name for name in needed if name not in table]
@@ -124,8 +127,9 @@ def read_initial(source: Source, key: Key, given: object, model: Model | None) -
         if model is not None and name not in model.states:
             source.unknown(here, "files.unknown_state", name, model.states)
         if isinstance(value, str):
-            if source.attempt(here, parse, value) is not None:
-                found[name] = value
+            formula = value if model is None else plain_initial(model.states, value)
+            if source.attempt(here, parse, formula) is not None:
+                found[name] = formula
             continue
         belief = read_parameter(source, here, value)
         if belief is not None:

@@ -115,7 +115,9 @@ class MeshRefinement:
 
     first_rounds: int = 8  # halvings of first segments that are too long to contract
     borrowing_rounds: int = 30  # and where they begin at the state of a segment that does
-    first_growth: int = 32  # times as many segments as the first mesh after which no more are made for a first path
+    first_growth: int = (
+        32  # times as many segments as the first mesh after which no more are made for a first path
+    )
     rounds: int = 8  # halvings of a segment in one go
     open_rounds: int = 2  # and while wide jumps make layers that will vanish
     narrow: float = 1e-3  # jumps, in units of the states' scale, that make no layers
