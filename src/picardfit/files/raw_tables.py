@@ -9,7 +9,6 @@ import io
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
@@ -120,7 +119,7 @@ class RawTable(NamedTuple):
         With a decimal comma `<0,25` is `<0.25`.
         """
         cells = self.columns[column]
-        if cells.dtype != object:
+        if cells.dtype != object or _at_once(cells) is not None:
             return self.numbers(column, observed=True)
         texts = [cell if cell is None else plain_cell(cell) for cell in cells]
         if self.decimal_comma:
@@ -152,11 +151,14 @@ class RawTable(NamedTuple):
         cells = self.columns[column]
         if cells.dtype != object:
             return False
-        texts = [cell.strip() for cell in cells if not _is_blank(cell)]
-        return bool(texts) and not any(
-            re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or error_of_formula(one)
-            for one in texts
-        )
+        blank = True
+        for cell in cells:
+            if _is_blank(cell):
+                continue
+            blank, text = False, cell.strip()
+            if re.match(r"[-+<>≤≥~]?\s*[.,]?\d", text) or looks_like_date(text) or error_of_formula(text):
+                return False
+        return not blank
 
     def without_blank_rows(self) -> RawTable:
         keep = np.zeros(len(self.numbering), dtype=bool)
@@ -189,9 +191,8 @@ def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndar
         return cells.astype(float), wrong
     if decimal_comma:
         cells = np.array([cell and cell.replace(",", ".") for cell in cells], dtype=object)
-    if not any("_" in cell for cell in cells if cell):  # Python reads 1_000, tables do not
-        with suppress(ValueError, TypeError):
-            return cells.astype(float), wrong
+    if (found := _at_once(cells)) is not None:
+        return found, wrong
     for row, cell in enumerate(cells):
         if not _is_blank(cell):
             try:
@@ -202,12 +203,27 @@ def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndar
     return array, wrong
 
 
+def _at_once(cells: np.ndarray) -> np.ndarray | None:
+    """Texts as floats, NaN where missing; None where one of them is no plain number."""
+    if any("_" in cell for cell in cells if cell):  # Python reads 1_000, tables do not
+        return None
+    try:
+        return cells.astype(float)
+    except (ValueError, TypeError):
+        return None
+
+
 def _is_blank(cell: object) -> bool:
     return cell is None or cell != cell or (isinstance(cell, str) and cell.strip().lower() in MISSING)
 
 
 def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
-    """The table in a path, an open file or a DataFrame; `sheet`: which one of a spreadsheet."""
+    """The table in a path, an open file or a DataFrame; `sheet`: which one of a spreadsheet.
+
+    A table that was read before is handed back.
+    """
+    if isinstance(source, RawTable):
+        return source
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)  # another thread may be importing pandas
     if frame is not None and isinstance(source, frame):
         _refuse_sheet(sheet)

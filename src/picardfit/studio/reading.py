@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a page begins to show before what these need is loaded
     from picardfit.errors import InputError, Notice
     from picardfit.files.problem_file import ProblemFile
+    from picardfit.files.raw_tables import RawTable
     from picardfit.files.time_column import TimeSettings
     from picardfit.model.model import Model
+    from picardfit.studio.known_tables import KnownTables
     from picardfit.studio.sheet import Role, Series, Sheet
 
 EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
@@ -26,7 +28,7 @@ class Table:
     times: TimeSettings | None = None
     series: tuple[Series, ...] = ()  # what it shows
     unseen: InputError | None = None  # why it shows nothing
-    content: bytes | None = field(default=None, repr=False)  # of its file
+    cells: RawTable | None = field(default=None, repr=False)  # of its file
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Reading:
     model: Model | None = None  # what the equations say, also where other parts of the file are wrong
     faults: tuple[InputError, ...] = ()
     tables: tuple[Table, ...] = ()
+    known: KnownTables | None = field(default=None, repr=False)
 
     @property
     def rows(self) -> int:
