@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ COOKIE = "picardfit-studio-look"
 HEAD = (
     '<link rel="stylesheet" href="/studio-static/studio.css"><script src="/studio-static/studio.js"></script>'
 )
+
+
+FIRST = ("folder", "opening", "steps.table")  # what the first action needs, after the first page is there
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,10 @@ class Page:
             await asyncio.to_thread(self._module, self.now)
             self.desk.tell()
         await asyncio.sleep(self.desk.settings.warm_seconds)
-        await asyncio.to_thread(importlib.import_module, "picardfit.studio.steps.table")
-        for one in STEPS:
-            await asyncio.to_thread(self._module, one.name)
+        for name in (*FIRST, *(f"steps.{one.module}" for one in STEPS)):
+            await self.desk.read()  # what somebody waits for comes first
+            await asyncio.to_thread(importlib.import_module, f"picardfit.studio.{name}")
+        gc.freeze()  # modules stay: searching them for garbage would take longer than reading a long table
 
     def _module(self, name: str) -> Any:
         """Where a step is drawn."""
