@@ -15,9 +15,8 @@ from starlette.requests import Request
 from picardfit.errors import InputError
 from picardfit.studio import document, parts
 from picardfit.studio.desk import Desk
-from picardfit.studio.job import Phase
 from picardfit.studio.palette import DARK, LIGHT, NOTES, Palette
-from picardfit.studio.reading import Reading
+from picardfit.studio.progress_marks import OPEN, Mark, fit_mark, marks_of
 
 COOKIE = "picardfit-studio-look"
 HEAD = (
@@ -230,16 +229,16 @@ class Page:
 
     def _mark(self) -> None:
         """Say beside every step how far it is."""
-        reading, desk = self.desk.reading, self.desk
+        found = marks_of(self.desk)
         for name, (made, note) in self._marks.items():
-            state, words = states(desk, reading)[name]
-            made.classes(remove="done wrong now busy", add=f"{state} {'now' if name == self.now else ''}")
+            mark = found.get(name, Mark(OPEN, ""))
+            made.classes(remove="done wrong now busy", add=f"{mark.look} {'now' if name == self.now else ''}")
             made.props["aria-current"] = "step" if name == self.now else "false"
-            note.text = words
+            note.text = mark.shown
         self._mark_work()
         for made, label, what in (
-            (self._undo, "Undo", desk.study.undoes),
-            (self._redo, "Redo", desk.study.redoes),
+            (self._undo, "Undo", self.desk.study.undoes),
+            (self._redo, "Redo", self.desk.study.redoes),
         ):
             made.props["title"] = f"{label}: {what}" if what else label
             made.props["aria-label"] = made.props["title"]
@@ -255,56 +254,4 @@ class Page:
         if busy:
             note.text = "running"
         elif note.text == "running":
-            note.text = states(self.desk, self.desk.reading)["fit"][1]
-
-
-def states(desk: Desk, reading: Reading) -> dict[str, tuple[str, str]]:
-    """name of a step -> how its mark looks, and a few words."""
-    model, problem = reading.model, None if reading.file is None else reading.file.problem
-    wrong = {
-        "data": reading.about("data", "time", "covariates", ""),
-        "equations": reading.about("equations", "observables", "inputs"),
-    }
-    wrong["play"] = reading.about(
-        "parameters", "initial", "noise", "units", "experiments", "fit", "random", "doses", "t0", "derived"
-    )
-    many = f"{len(reading.tables)} tables, " if len(reading.tables) > 1 else ""
-    data = f"{many}{reading.rows:,} rows" if reading.tables else ""
-    names = (
-        ""
-        if model is None
-        else f"{_count(len(model.states), 'state')}, {_count(len(model.parameters), 'parameter')}"
-    )
-    unknowns = "" if problem is None else _count(problem.layout.count(), "unknown")
-    found = {
-        "data": ("wrong" if wrong["data"] else "done" if reading.tables else "", data),
-        "equations": ("wrong" if wrong["equations"] else "done" if model is not None else "", names),
-        "play": ("wrong" if wrong["play"] else "done" if problem is not None else "", unknowns),
-        "check": ("", ""),
-        "fit": (
-            "wrong" if desk.fitting.phase is Phase.FAILED else "done" if desk.is_fitted else "",
-            _fit_words(desk),
-        ),
-        "answer": (
-            "done" if desk.is_fitted else "",
-            "of an earlier problem" if desk.is_fitted and desk.is_stale else "",
-        ),
-        "keep": ("", ""),
-    }
-    return {
-        name: (look, "needs a look" if look == "wrong" and not words else words)
-        for name, (look, words) in found.items()
-    }
-
-
-def _fit_words(desk: Desk) -> str:
-    match desk.fitting.phase:
-        case Phase.FAILED:
-            return "did not end well"
-        case Phase.ENDED:
-            return "stopped" if desk.fitting.result.get("stopped") else "ended"
-    return "done" if desk.is_fitted else ""
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+            note.text = fit_mark(self.desk).shown

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LEAD = "What the data say, how sure that is, and what they do not say."
 STALE = "The problem was changed after this fit: fit again to see what that does."
+LEVEL = 0.95  # of the intervals
 HEADER = ("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", "verdict", "true value")
 
 
@@ -89,19 +90,28 @@ class View(Shown):
     def _show(self, fit: Fit) -> None:
         if self.desk.is_stale:
             parts.say(STALE, "mind")
+        self._headline(fit)
+        if fit.solution is None:
+            return
+        self._estimates(fit)
+        if len(fit.optima) > 1:
+            self._optima(fit)
+        self.pictures = parts.tag("div")
+        self._draw(fit)
+        self.more = further.Further(self, fit)
+        self.more.build()
+
+    def _headline(self, fit: Fit) -> None:
         told = summary(fit)
         with parts.card():
             parts.text("p", told.headline, "headline", id="headline")
             with parts.tag("div").style("margin-top: 14px"):
                 for k, words in enumerate(told.sentences):
                     parts.say(words, KINDS[told.kind] if k == 0 else "")
-        if fit.solution is None:
-            return
+
+    def _estimates(self, fit: Fit) -> None:
         with parts.card("Estimates"):
-            level = 100 * 0.95
-            parts.table(
-                HEADER, estimate_cells(fit, level / 100), ESTIMATES_NUMERIC, "Estimates with intervals"
-            )
+            parts.table(HEADER, estimate_cells(fit, LEVEL), ESTIMATES_NUMERIC, "Estimates with intervals")
             for line in error_lines(fit):
                 parts.text("p", line, "quiet")
             searches = f"; {agreement(fit)}" if len(fit.searches) > 1 and fit.success else ""
@@ -109,16 +119,11 @@ class View(Shown):
             with parts.tag("details"):
                 parts.text("summary", "Likelihood, criteria, residuals")
                 parts.text("pre", "\n".join(statistics_lines(fit)), "words")
-        if len(fit.optima) > 1:
-            with (
-                parts.card("Other optima", "The different optima that the searches reached, the best first."),
-                parts.tag("div", "scroll"),
-            ):
-                parts.text("pre", optima_text(fit), "words").style("white-space: pre")
-        self.pictures = parts.tag("div")
-        self._draw(fit)
-        self.more = further.Further(self, fit)
-        self.more.build()
+
+    def _optima(self, fit: Fit) -> None:
+        words = "The different optima that the searches reached, the best first."
+        with parts.card("Other optima", words), parts.tag("div", "scroll"):
+            parts.text("pre", optima_text(fit), "words").style("white-space: pre")
 
     # ---- curves ----------------------------------------------------------------------------------------------------
 
