@@ -54,6 +54,7 @@ class Desk:
     profiles: dict[str, Any] = field(default_factory=dict)
     design: str = ""
     fitted_text: str = ""  # the problem file of the last fit
+    checked: tuple[int, dict[str, Any]] = (-1, {})  # a revision, and what `picardfit check` says of it
     _fit: tuple[float, Fit] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 

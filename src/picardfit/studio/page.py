@@ -131,7 +131,7 @@ class Page:
                 self._redo = parts.button("", self._guarded(self.desk.redo), "icon i-redo", "Redo", id="redo")
                 parts.button("", self._switch, "icon i-look", "Light or dark", id="look")
                 parts.button("", self._ask_close, "icon i-quit", "Stop the studio", id="stop-studio")
-        self._mark()
+        self.mark()
 
     @property
     def _title_words(self) -> str:
@@ -199,7 +199,7 @@ class Page:
                 self.step.build()
             else:
                 self.step = parts.Waiting(next(one.title for one in STEPS if one.name == self.now))
-        self._mark()
+        self.mark()
 
     def _changed(self, by: object) -> None:
         background_tasks.create(self._follow(by))
@@ -209,7 +209,7 @@ class Page:
         await self.desk.read()
         if self.client.is_deleted:
             return
-        self._mark()
+        self.mark()
         if isinstance(self.step, parts.Waiting):
             self._draw()
         elif by is not self.step and by is not self:
@@ -227,7 +227,7 @@ class Page:
             with self.main:
                 self.step.news()
 
-    def _mark(self) -> None:
+    def mark(self) -> None:
         """Say beside every step how far it is."""
         found = marks_of(self.desk)
         for name, (made, note) in self._marks.items():

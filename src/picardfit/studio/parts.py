@@ -214,7 +214,8 @@ def working(words: str) -> Element:
 def notify(words: str, kind: str = "") -> None:
     """A note that goes by itself."""
     colours = {"bad": "negative", "good": "positive"}
-    ui.notify(words, type=colours.get(kind, "info"), position="bottom", timeout=6000)  # type: ignore[arg-type]
+    timeout = 2500 if kind == "good" else 6000  # ms: a remedy takes longer to read
+    ui.notify(words, type=colours.get(kind, "info"), position="bottom", timeout=timeout)  # type: ignore[arg-type]
 
 
 class Waiting:

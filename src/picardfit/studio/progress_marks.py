@@ -70,6 +70,11 @@ def _play(desk: Desk) -> Mark:
     return Mark(_look(desk.reading.about(*BELIEFS), problem is not None), words)
 
 
+def _check(desk: Desk) -> Mark:
+    revision, record = desk.checked
+    return Mark(_look(False, revision == desk.study.revision and not record.get("errors")), "")
+
+
 def _answer(desk: Desk) -> Mark:
     stale = desk.is_fitted and desk.is_stale
     return Mark(_look(False, desk.is_fitted), "of an earlier problem" if stale else "")
@@ -79,6 +84,7 @@ MARKS: Mapping[str, Callable[[Desk], Mark]] = {
     "data": _data,
     "equations": _equations,
     "play": _play,
+    "check": _check,
     "fit": fit_mark,
     "answer": _answer,
 }

@@ -172,8 +172,16 @@ def _begin(view: View, text: str) -> None:
             value: object = "first" if words.strip() == "first" else number_of(words)
             view.edit(lambda t: document.with_value(t, ("t0",), value), "initial time", view)
 
-        parts.field("" if now is None else now, put, "Initial time", "num", placeholder="0")
+        usual = _usual_begin(view)
+        parts.field("" if now is None else now, put, "Initial time", "num", placeholder=usual)
         parts.text("span", "a number, or “first” for the first sample of each experiment", "quiet")
+
+
+def _usual_begin(view: View) -> str:
+    """When the initial states hold if nobody says so."""
+    problem = None if view.reading.file is None else view.reading.file.problem
+    begins = {0.0} if problem is None else {one.t0 for one in problem.experiments}
+    return f"{begins.pop():g}" if len(begins) == 1 else "first"
 
 
 def _units(view: View, text: str, names: list[str]) -> None:

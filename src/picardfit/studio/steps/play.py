@@ -128,9 +128,12 @@ class View(Shown):
                 )
                 with parts.tag("div", "row").style("margin-top: 8px"):
                     parts.button("Start the fit here", self._start_here, "small", id="start-here")
-                    parts.button("Back", self._reset, "small", "Back to where the sliders began")
+                    parts.button("Reset", self._reset, "small", "Back to where the sliders began")
                     parts.button(
-                        "log", self._switch_log, f"small {'on' if self.log_y else ''}", "Logarithmic axis"
+                        "log values",
+                        self._switch_log,
+                        f"small {'on' if self.log_y else ''}",
+                        aria_pressed=str(self.log_y).lower(),
                     )
         self._panels()
         self._tell_loss()
