@@ -25,7 +25,11 @@ WORDS = {
     Role.COVARIATE: "covariate",
     Role.IGNORED: "ignored",
 }
-HINT = "Click a point to leave it out, and again to bring it back. Double-click a cell, or press Enter, to edit it."
+LEAVE = "(p) => p.editing ? p.nextCellPosition : false"  # Tab leaves the grid, arrows walk in it
+HINT = (
+    "Click a point to leave it out, and again to bring it back. Double-click a cell, or press Enter, to edit it; "
+    "arrow keys walk between cells."
+)
 
 
 class TableView:
@@ -180,6 +184,8 @@ class TableView:
             "columnDefs": columns,
             "rowData": self._rows(sheet),
             ":getRowId": "(p) => String(p.data.n)",
+            ":tabToNextCell": LEAVE,
+            ":tabToNextHeader": LEAVE,
             "stopEditingWhenCellsLoseFocus": True,
             "suppressMovableColumns": True,
             "rowHeight": 30,
