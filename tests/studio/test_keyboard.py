@@ -19,6 +19,27 @@ def chromium():
         yield made
 
 
+def test_a_field_keeps_what_was_typed_whatever_is_drawn_again(chromium, tmp_path):
+    folder = shutil.copytree(STARTERS / "lotka-volterra", tmp_path / "study")
+    with studio(folder, tmp_path / "log.txt") as running:
+        page = opened(chromium, running.address)
+        page.keyboard.press("Alt+3")
+        field = "[aria-label='Upper bound of birth']"
+        page.wait_for_selector(field)
+        for typed, seen in (("7.5", "input[type=range]"), ("abc", ".say.bad:has-text('abc')")):
+            page.fill(field, typed)
+            page.keyboard.press("Tab")
+            page.wait_for_selector("#undo[title*='upper of birth']")
+            page.wait_for_selector(seen)
+            page.wait_for_selector(".working", state="detached")
+            page.wait_for_timeout(300)
+            assert page.input_value(field) == typed
+        page.click("#undo")
+        page.wait_for_selector(".say.bad", state="detached")
+        assert page.input_value(field) != "abc"
+        assert page.complaints == []
+
+
 def tab_until(page, condition, most=40):
     """Press Tab until something has the focus."""
     for _ in range(most):

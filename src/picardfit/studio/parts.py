@@ -12,6 +12,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from picardfit.errors import Audience, InputError, Notice
+from picardfit.studio.typed import Typed
 
 Handler = Callable[..., Any]
 VALUE = "(e) => emit(e.target.value)"
@@ -21,6 +22,11 @@ CHECKED = "(e) => emit(e.target.checked)"
 def tag(name: str, classes: str = "", **props: object) -> Element:
     """An element of HTML; `_` in the name of a prop is a `-`."""
     return _dressed(ui.element(name), classes, props)
+
+
+def typed(name: str, value: str, classes: str = "", **props: object) -> Element:
+    """An input or text area, which keeps what is typed into it."""
+    return _dressed(Typed(name, value), classes, props)
 
 
 def text(name: str, words: str, classes: str = "", **props: object) -> TextElement:
@@ -62,11 +68,9 @@ def field(
     client = ui.context.client
     began = _TYPING.get(client, ("", ""))
     shown = began[1] if began[0] == label else "" if value is None else str(value)
-    made = tag(
-        "input", f"in {classes}", type=kind, value=shown, aria_label=label, autocomplete="off", **props
-    )
+    made = typed("input", shown, f"in {classes}", type=kind, aria_label=label, autocomplete="off", **props)
 
-    def typed(words: str) -> None:
+    def keep(words: str) -> None:
         _TYPING[client] = label, words
 
     def take(words: str) -> None:
@@ -79,7 +83,7 @@ def field(
         ):  # drawn again while it was typed: there is no change event
             take(words)
 
-    made.on("input", lambda e: typed(e.args), js_handler=VALUE)
+    made.on("input", lambda e: keep(e.args), js_handler=VALUE)
     made.on("change", lambda e: take(e.args), js_handler=VALUE)
     made.on("blur", lambda e: left(e.args), js_handler=VALUE)
     if began[0] == label:

@@ -89,8 +89,9 @@ def paste(page: Page) -> None:
             "Copy the cells in your spreadsheet, the names of the columns in their first row, and paste them here.",
             "quiet",
         )
-        box = parts.tag(
+        box = parts.typed(
             "textarea",
+            "",
             "in wide mono",
             rows=12,
             aria_label="Cells",

@@ -188,15 +188,15 @@ class View(Shown):
             "problem.toml", "The whole problem as text. What you change here, the other steps show."
         ):
             parts.complain(self.reading.mistakes, 20)
-            box = parts.tag(
+            box = parts.typed(
                 "textarea",
+                self.desk.text,
                 "in wide mono",
                 rows=22,
                 aria_label="problem.toml",
                 spellcheck="false",
                 id="problem-text",
             )
-            box.props["value"] = self.desk.text
             box.on("input", lambda e: setattr(self, "typed", e.args), js_handler=parts.VALUE)
             with parts.tag("div", "row").style("margin-top: 10px"):
                 parts.button("Save", self._save, "primary", "Save problem.toml", id="save-text")

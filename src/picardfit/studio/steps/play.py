@@ -145,8 +145,9 @@ class View(Shown):
         with parts.tag("div", "slider"):
             parts.text("label", one.label, title=one.label)
             shown = parts.text("output", _value_words(value, one.unit))
-            made = parts.tag(
+            made = parts.typed(
                 "input",
+                str(_part(one, value)),
                 type="range",
                 min=0,
                 max=STEPS,
@@ -154,7 +155,6 @@ class View(Shown):
                 aria_label=one.label,
                 aria_valuetext=_value_words(value, one.unit),
             )
-            made.props["value"] = _part(one, value)
             made.props["data-label"] = one.label
             made.on("input", lambda e, o=one: self._move(o, float(e.args)), js_handler=parts.VALUE)
             with parts.tag("div", "ends", aria_hidden="true"):
@@ -186,6 +186,9 @@ class View(Shown):
         await asyncio.sleep(0.12)
         if self.moved is None and self.sliding is sliding and not self.page.client.is_deleted:
             self._tell_loss(curves is None)
+            for shown, made in (self.outputs[label] for label in values if label in self.outputs):
+                made.props["aria-valuetext"] = shown.text
+                made.update()
 
     def _tell_loss(self, nothing: bool = False) -> None:
         assert self.sliding is not None
