@@ -113,6 +113,9 @@ def test_a_wrong_equation_a_wrong_column_and_a_crash_are_mended(chromium, runnin
     page.wait_for_selector(".line-fault")
     shot(page, "2-wrong")
     assert "death*lynx)" in text_of(running)  # nothing that was typed is lost
+    step(page, "Fit")
+    page.click("main button:has-text('Go to equations')")
+    page.wait_for_selector(".cm-content")
     type_equations(page, EQUATIONS)
     page.wait_for_selector(".line-fault", state="detached")
     assert 'unit = "1/year"' in text_of(running)  # nor what the file said beside it

@@ -30,7 +30,7 @@ class View(Shown):
     def refresh(self) -> None:
         self.body.clear()
         with self.body:
-            parts.complain(self.reading.mistakes, 20)
+            self.complain()
             if self.reading.file is None:
                 if not self.reading.mistakes:
                     with parts.empty("Nothing to check yet", "There must be data and equations first."):

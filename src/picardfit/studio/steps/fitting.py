@@ -46,7 +46,7 @@ class View(Shown):
             if self.reading.file is not None:
                 self._controls()
                 return
-            parts.complain(self.reading.mistakes, 20)
+            self.complain()
             if not self.reading.mistakes:
                 with parts.empty("Nothing to fit yet", "There must be data and equations first."):
                     parts.button("Go to data", lambda: self.page.show("data"), "primary")

@@ -54,7 +54,7 @@ class View(Shown):
         file, self.sliding = self.reading.file, None
         self.top.clear()
         with self.top:
-            parts.complain(self.reading.mistakes)
+            self.complain(5)
             if file is None or file.problem is None:
                 if not self.reading.mistakes:
                     self._missing()
