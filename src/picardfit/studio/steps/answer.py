@@ -208,7 +208,8 @@ class View(Shown):
             Chart(options, f"{name}: data, fit and band", 290)
             if standardised:
                 parts.text("div", "standardised residuals", "quiet")
-                options = charts.panel(self.palette, time, standardised, log_x=self.log_x, low=True)
+                above = charts.span(shown, self.log_x)
+                options = charts.panel(self.palette, time, standardised, log_x=self.log_x, below=above)
                 Chart(options, f"Residuals of {name}", 130)
 
     def _choose(self, name: str) -> None:
