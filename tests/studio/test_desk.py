@@ -40,7 +40,7 @@ def test_the_model_is_known_where_other_parts_are_wrong(lynx):
 
 def test_what_is_not_begun_is_no_mistake(tmp_path):
     study = Study(tmp_path)
-    study.write_text(document.NEW.format("new"), "begin")
+    study.write_text(document.new("new"), "begin")
     reading = read_folder(study, 0)
     assert reading.faults
     assert reading.mistakes == ()

@@ -81,6 +81,32 @@ def test_a_mistake_is_shown_and_undone(lynx):
     visit(lynx, journey, "keep")
 
 
+def test_one_can_begin_anew(lynx):
+    async def journey(user, desk):
+        await user.should_see(marker="starters", retries=20)
+        before = desk.text
+        starters = next(iter(user.find(marker="starters").elements))
+        assert "An empty study" in [one.text for one in starters.default_slot.children]
+        user.find(marker="starters").trigger("change", "empty")
+        await user.should_see("Write the equations", retries=20)
+        assert document.plain(desk.text) == {"title": "lynx", "equations": ""}
+        desk.undo()
+        assert desk.text == before
+
+    visit(lynx, journey, "equations")
+
+
+def test_initial_states_of_nothing_can_be_removed(lynx):
+    async def journey(user, desk):
+        desk.edit(lambda text: document.with_value(text, ("initial", "rabbit"), 3), "initial")
+        await user.should_see("rabbit", retries=20)
+        user.find("Remove").click()
+        await asyncio.sleep(0.2)
+        assert document.value_at(desk.text, "initial", "rabbit") is None
+
+    visit(lynx, journey, "play")
+
+
 def test_events_are_shown_under_the_equations(tmp_path):
     folder = tmp_path / "ball"
     folder.mkdir()

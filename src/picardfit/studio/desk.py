@@ -84,7 +84,7 @@ class Desk:
 
     def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:
         """Change the problem file; whether that changed anything."""
-        text = self.study.text or document.NEW.format(self.study.folder.name.replace('"', "'"))
+        text = self.study.text or document.new(self.study.folder.name)
         changed = self.study.write_text(change(text), label, merge)
         if changed:
             self.tell(by)

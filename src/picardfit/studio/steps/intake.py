@@ -17,6 +17,7 @@ from picardfit.studio import document, parts
 if TYPE_CHECKING:
     from picardfit.studio.page import Page
 
+EMPTY = "empty"  # chosen where a person wants to begin anew
 STARTERS = {
     Starter.LOTKA_VOLTERRA: "Lynx and hare (predator and prey)",
     Starter.INFLUENZA: "Influenza in a boarding school (SIR)",
@@ -39,7 +40,7 @@ def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
     async def take(event: events.MultiUploadEventArguments) -> None:
         try:
             files = {one.name: await one.read() for one in event.files}
-            text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
+            text = page.desk.text or document.new(page.desk.study.folder.name)
             kept, changed = await asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
             page.desk.add_files(kept, f"open {', '.join(kept) or next(iter(files))}", changed)
             parts.notify(f"Opened {', '.join(files)}", "good")
@@ -107,7 +108,7 @@ def paste(page: Page) -> None:
             try:
                 opening = _opening()
                 files = opening.pasted(content["text"])
-                text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
+                text = page.desk.text or document.new(page.desk.study.folder.name)
                 page.desk.add_files(files, "paste a table", opening.with_table(text, next(iter(files))))
                 dialog.close()
             except InputError as error:
@@ -123,9 +124,15 @@ def starters(page: Page) -> None:
     """A list of starters; one that is chosen replaces problem and data, which undo brings back."""
 
     def take(name: str) -> None:
-        if name:
+        if name == EMPTY:
+            text = document.new(page.desk.study.folder.name)
+            page.try_to(lambda: page.desk.add_files({}, "begin anew", text))
+        elif name:
             files, text = _opening().starter(name)
             page.try_to(lambda: page.desk.add_files(files, f"starter {name}", text))
 
     options = {"": "Begin with a starter …", **{one.value: words for one, words in STARTERS.items()}}
-    parts.choice(options, "", take, "Begin with a starter", "starter").style("max-width: 260px")
+    if page.desk.text:
+        options[EMPTY] = "An empty study"
+    made = parts.choice(options, "", take, "Begin with a starter", "starter")
+    made.style("max-width: 260px").mark("starters")
