@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui import background_tasks, ui
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from picardfit.studio.desk import Desk
 from picardfit.studio.palette import DARK, LIGHT, NOTES, Palette
 from picardfit.studio.progress_marks import OPEN, Mark, fit_mark, marks_of
 
+T = TypeVar("T")
 COOKIE = "picardfit-studio-look"
 HEAD = (
     '<link rel="stylesheet" href="/studio-static/studio.css"><script src="/studio-static/studio.js"></script>'
@@ -57,6 +58,7 @@ class Page:
         self.step: Any = None
         self.now = ""
         self._marks: dict[str, tuple[Any, Any]] = {}
+        self._waits = 0
 
     @property
     def palette(self) -> Palette:
@@ -77,6 +79,8 @@ class Page:
             self.main = parts.tag(
                 "section", "main", id="main", aria_labelledby="step-title"
             )  # within the page's main
+            self.pending = parts.working("Reading …")
+            self.pending.classes("pending").set_visibility(False)
         self.desk.listeners.append(self._changed)
         self.desk.watchers.append(self._news)
         self.client.on_delete(self._leave)
@@ -206,7 +210,7 @@ class Page:
 
     async def _follow(self, by: object) -> None:
         """Follow a change of the study: read it, mark the steps, draw the step again unless it did so itself."""
-        await self.desk.read()
+        await self.wait_for(self._ready())
         if self.client.is_deleted:
             return
         self.mark()
@@ -218,6 +222,30 @@ class Page:
         elif by is self.step:
             with self.main:
                 self.step.followed()
+
+    async def _ready(self) -> None:
+        """Read the folder, and load what draws its tables."""
+        await self.desk.read()
+        for name in FIRST:
+            await asyncio.to_thread(importlib.import_module, f"picardfit.studio.{name}")
+
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work, and say so where it takes longer than a moment."""
+        task = asyncio.ensure_future(work)
+        done, _ = await asyncio.wait({task}, timeout=self.desk.settings.moment)
+        if done:
+            return task.result()
+        self._waits += 1
+        self._tell_waiting()
+        try:
+            return await task
+        finally:
+            self._waits -= 1
+            self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        if not self.client.is_deleted:
+            self.pending.set_visibility(self._waits > 0)
 
     def _news(self) -> None:
         if self.client.is_deleted:

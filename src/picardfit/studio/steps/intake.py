@@ -41,7 +41,9 @@ def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
         try:
             files = {one.name: await one.read() for one in event.files}
             text = page.desk.text or document.new(page.desk.study.folder.name)
-            kept, changed = await asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
+            kept, changed = await page.wait_for(
+                asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
+            )
             page.desk.add_files(kept, f"open {', '.join(kept) or next(iter(files))}", changed)
             parts.notify(f"Opened {', '.join(files)}", "good")
         except InputError as error:
@@ -103,13 +105,12 @@ def paste(page: Page) -> None:
         box.on("input", lambda e: content.update(text=e.args), js_handler=parts.VALUE)
         complaint = parts.tag("div")
 
-        def take() -> None:
+        async def take() -> None:
             complaint.clear()
             try:
-                opening = _opening()
-                files = opening.pasted(content["text"])
+                files = await page.wait_for(asyncio.to_thread(lambda: _opening().pasted(content["text"])))
                 text = page.desk.text or document.new(page.desk.study.folder.name)
-                page.desk.add_files(files, "paste a table", opening.with_table(text, next(iter(files))))
+                page.desk.add_files(files, "paste a table", _opening().with_table(text, next(iter(files))))
                 dialog.close()
             except InputError as error:
                 with complaint:
@@ -123,12 +124,12 @@ def paste(page: Page) -> None:
 def starters(page: Page) -> None:
     """A list of starters; one that is chosen replaces problem and data, which undo brings back."""
 
-    def take(name: str) -> None:
+    async def take(name: str) -> None:
         if name == EMPTY:
             text = document.new(page.desk.study.folder.name)
             page.try_to(lambda: page.desk.add_files({}, "begin anew", text))
         elif name:
-            files, text = _opening().starter(name)
+            files, text = await page.wait_for(asyncio.to_thread(lambda: _opening().starter(name)))
             page.try_to(lambda: page.desk.add_files(files, f"starter {name}", text))
 
     options = {"": "Begin with a starter …", **{one.value: words for one, words in STARTERS.items()}}
