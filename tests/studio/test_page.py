@@ -54,7 +54,7 @@ def test_every_step_of_an_empty_study_says_what_to_do(tmp_path, step):
     }
 
     async def journey(user, desk):
-        await user.should_see(hints[step.name])
+        await user.should_see(hints[step.name], retries=40)
 
     visit(tmp_path / "new", journey, step.name)
     assert not (tmp_path / "new").exists()
@@ -62,7 +62,7 @@ def test_every_step_of_an_empty_study_says_what_to_do(tmp_path, step):
 
 def test_the_rail_says_how_far_a_study_is(lynx):
     async def journey(user, desk):
-        await user.should_see("21 rows")
+        await user.should_see("21 rows", retries=100)
         await user.should_see("2 states, 4 parameters")
         await user.should_see("6 unknowns")
 
@@ -126,7 +126,7 @@ def test_names_from_files_are_text(lynx):
     table.write_text(table.read_text(encoding="utf-8").replace("lynx", evil), encoding="utf-8")
 
     async def journey(user, desk):
-        await user.should_see(evil)
+        await user.should_see(evil, retries=40)
         markup = list(user.find(kind=ui.html).elements) if _has_html(user) else []
         assert not any(evil in one.content for one in markup)
 
