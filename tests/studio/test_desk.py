@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 
 import pytest
@@ -80,15 +81,16 @@ def test_listeners_are_told_who_made_a_change(lynx):
 
 def test_curves_of_experiments_and_of_individuals_are_read(lynx):
     desk = Desk(lynx)
-    assert desk.predictions() == {}
+    assert asyncio.run(desk.predictions()) == {}
     desk.results.mkdir()
     table = desk.results / "predictions.csv"
     table.write_text("experiment,date,time,x\none,2020-01-01,0,1.5\none,2020-01-02,1,\n", encoding="utf-8")
-    found = desk.predictions()["one"]
+    found = asyncio.run(desk.predictions())["one"]
     assert found["x"][0] == 1.5
     assert found["x"][1] != found["x"][1]  # a gap
     table.write_text("individual,time,x_measured,x_individual,x_typical\n7,0,,2.5,3\n", encoding="utf-8")
-    assert desk.predictions()["7"]["x"] == [2.5]
+    os.utime(table, (1, 1))
+    assert asyncio.run(desk.predictions())["7"]["x"] == [2.5]
 
 
 def test_every_table_is_read_and_one_that_is_missing_is_told(lynx):

@@ -6,7 +6,6 @@ It computes nothing itself. What takes longer than a moment happens in a thread 
 from __future__ import annotations
 
 import asyncio
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from picardfit.studio.study import Study
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
+    from picardfit.studio.predicted import Predictions
     from picardfit.studio.sheet import Sheet
 
 
@@ -37,6 +37,12 @@ def _loaded(path: Path) -> Fit:
     from picardfit.files.fit_file import load
 
     return load(path)
+
+
+def _predicted(path: Path, points: int) -> Predictions:
+    from picardfit.studio.predicted import read_predictions
+
+    return read_predictions(path, points)
 
 
 @dataclass(eq=False)
@@ -56,6 +62,7 @@ class Desk:
     fitted_text: str = ""  # the problem file of the last fit
     checked: tuple[int, dict[str, Any]] = (-1, {})  # a revision, and what `picardfit check` says of it
     _fit: tuple[float, Fit] | None = None
+    _predictions: tuple[float, Predictions] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -191,22 +198,16 @@ class Desk:
         except (OSError, InputError):
             return False
 
-    def predictions(self) -> dict[str, dict[str, list[float]]]:
+    async def predictions(self) -> Predictions:
         """experiment -> column -> numbers, from predictions.csv; empty without one."""
+        path = self.results / "predictions.csv"
         try:
-            with (self.results / "predictions.csv").open(encoding="utf-8", newline="") as file:
-                rows = list(csv.DictReader(file))
+            when = path.stat().st_mtime
         except OSError:
             return {}
-        found: dict[str, dict[str, list[float]]] = {}
-        for row in rows:
-            whose = row.pop("experiment", None) or row.pop("individual", "")
-            own = found.setdefault(whose, {})
-            for name, cell in row.items():
-                if name != "date":
-                    column = name.removesuffix("_individual")  # of a population: beside the typical curve
-                    own.setdefault(column, []).append(float(cell) if cell else float("nan"))
-        return found
+        if self._predictions is None or self._predictions[0] != when:
+            self._predictions = when, await asyncio.to_thread(_predicted, path, self.settings.points)
+        return self._predictions[1]
 
     async def shutdown(self) -> None:
         """Stop what runs; a fit keeps its best so far if it can do so soon."""

@@ -27,6 +27,7 @@ from picardfit.studio.steps.view import Shown
 if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.problem.experiment import Experiment
+    from picardfit.studio.predicted import Predictions
 
 LEAD = "What the data say, how sure that is, and what they do not say."
 STALE = "The problem was changed after this fit: fit again to see what that does."
@@ -38,6 +39,7 @@ class View(Shown):
     """The step Answer."""
 
     fit: Fit | None = None
+    predicted: Predictions = {}  # noqa: RUF012 - replaced, never changed
     experiment = ""  # "": all on one axis
     log_x = log_y = False
     bands = True
@@ -68,7 +70,7 @@ class View(Shown):
             self.more.news()
 
     async def _open(self) -> None:
-        self.fit = await self.desk.fitted()
+        self.fit, self.predicted = await self.desk.fitted(), await self.desk.predictions()
         if self.page.client.is_deleted or self.page.step is not self:
             return
         with self.page.main:
@@ -149,7 +151,7 @@ class View(Shown):
                     )
                 parts.text("span", "Hold Ctrl and turn the wheel to zoom; drag to move.", "quiet")
                 self._horizon(fit)
-            predictions = self.desk.predictions() if self.until is None else {}
+            predictions = self.predicted if self.until is None else {}
             model = problem.model
             names = [*model.observables, *(name for name in model.states if name not in model.observables)]
             for name in names[: 2 * self.desk.settings.panels]:
