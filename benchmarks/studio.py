@@ -151,6 +151,11 @@ def long_table(made, root: Path, rows: int) -> None:
         )
         timed("to the data", lambda: page.click("#go-1"), "main:has(#data-count) .nicegui-echart canvas")
         timed("to the fit", lambda: page.click("#go-5"), "#start-fit")
+        page.click("#start-fit")
+        page.wait_for_selector("#to-answer", timeout=300_000)
+        timed("to the answer", lambda: page.click("#to-answer"), "#headline")
+        timed("its curves", lambda: None, ".nicegui-echart canvas")
+        timed("logarithmic time", lambda: page.click("text=log time"), "button.on:has-text('log time')")
         timed("to keep", lambda: page.click("#go-7"), "#problem-text")
         page.close()
 

@@ -50,6 +50,9 @@ def test_a_table_of_many_rows_is_shown_played_with_and_fitted(chromium, tmp_path
         step(page, "Fit")
         page.click("#start-fit")
         page.wait_for_selector("#to-answer", timeout=300_000)
+        page.click("#to-answer")
+        page.wait_for_selector("#headline")
+        page.wait_for_selector(".nicegui-echart canvas")
         fit = pf.load(running.folder / "results" / "fit.json")
         assert fit.problem.measurements == ROWS
         assert fit.parameters["k"] == pytest.approx(0.3, rel=0.01)
