@@ -58,6 +58,15 @@ def test_data_outside_of_the_folder_are_not_read(tmp_path, name):
     assert [one.code for one in reading.about("data")] == ["studio.outside"]
 
 
+def test_a_column_that_needs_a_formula_is_mended_with_the_equations(tmp_path):
+    study = Study(tmp_path)
+    (tmp_path / "x.csv").write_text("time,conc\n0,1\n1,2\n", encoding="utf-8")
+    study.write_text('data = "x.csv"\nequations = "body\' = -k*body"\nparameters.k = [0.1, 1]\n', "begin")
+    reading = read_folder(study, 0)
+    assert [one.code for one in reading.about("observables")] == ["files.column_not_observed"]
+    assert reading.about("data") == []
+
+
 def test_a_table_that_has_not_changed_is_not_read_again(lynx):
     first = read_folder(lynx, 0)
     lynx.write_text(document.with_belief(lynx.text, ("parameters", "birth"), upper=9.0), "bounds")

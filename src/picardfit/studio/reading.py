@@ -15,6 +15,9 @@ if TYPE_CHECKING:  # a page begins to show before what these need is loaded
     from picardfit.studio.known_tables import KnownTables
     from picardfit.studio.sheet import Role, Series, Sheet
 
+FORMULA_MISSING = (
+    "files.column_not_observed"  # a formula of the observables mends it, rather than another table
+)
 EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
 
 
@@ -54,9 +57,14 @@ class Reading:
 
     def about(self, *keys: str) -> list[InputError]:
         """Mistakes in these parts of the problem file."""
-        return [one for one in self.mistakes if (one.place.key[:1] or ("",))[0] in keys]
+        return [one for one in self.mistakes if _part(one) in keys]
 
     @property
     def remarks(self) -> tuple[Notice, ...]:
         problem = None if self.file is None else self.file.problem
         return () if problem is None else problem.remarks
+
+
+def _part(error: InputError) -> object:
+    """The part of the problem file in which a mistake is mended."""
+    return "observables" if error.code == FORMULA_MISSING else (error.place.key[:1] or ("",))[0]

@@ -148,11 +148,8 @@ class TableView:
             with parts.tag("div", "row").style("margin: 12px 0"):
                 for state in states:
                     parts.button(state, lambda s=state: take(s), "primary")
-                parts.button("Cancel", lambda: self._cancel(dialog))
-
-    def _cancel(self, dialog: ui.dialog) -> None:
-        dialog.close()
-        self.view.refresh()
+                parts.button("Cancel", dialog.close)
+        dialog.on("hide", self.view.refresh, args=[])  # what the column is has not changed, or has
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class Shown:
         marks = marks_of(self.desk)
         elsewhere = [name for name in INPUTS if marks[name].look == WRONG and name != self.page.now]
         if self.reading.mistakes and elsewhere:
-            with parts.tag("div", "row"):
+            with parts.tag("div", "row").style("margin: 4px 0 16px"):
                 for name in elsewhere:
                     parts.button(f"Go to {name}", lambda n=name: self.page.show(n), "primary")
 
