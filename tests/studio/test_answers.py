@@ -158,7 +158,7 @@ def test_every_control_has_a_name_and_nothing_is_too_wide(chromium, running):
         for k in range(1, 8):
             page.keyboard.press(f"Alt+{k}")
             page.wait_for_selector(f"#go-{k}[aria-current=step]")
-            page.wait_for_selector(".working", state="detached")
+            page.wait_for_selector("#main .working", state="detached")
             page.wait_for_timeout(150)
             assert page.evaluate(UNNAMED) == [], k
             assert page.evaluate(WIDE) <= 0, (width, k)

@@ -31,7 +31,7 @@ def test_a_field_keeps_what_was_typed_whatever_is_drawn_again(chromium, tmp_path
             page.keyboard.press("Tab")
             page.wait_for_selector("#undo[title*='upper of birth']")
             page.wait_for_selector(seen)
-            page.wait_for_selector(".working", state="detached")
+            page.wait_for_selector("#main .working", state="detached")
             page.wait_for_timeout(300)
             assert page.input_value(field) == typed
         page.click("#undo")
