@@ -77,9 +77,14 @@ class Desk:
         return self.study.text
 
     @property
-    def is_read(self) -> bool:
+    def is_opened(self) -> bool:
         """Whether the folder has been read at all."""
         return self.reading.revision >= 0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the folder has been read as it is now."""
+        return self.reading.revision == self.study.revision
 
     async def read(self) -> Reading:
         """What reading the folder says now; in a thread, because a table may be long."""

@@ -101,7 +101,7 @@ class Page:
 
     async def _warm(self) -> None:
         """Read the folder if nobody has, and load the steps, when the page is there: none has to wait for its own."""
-        if not self.desk.is_read:
+        if not self.desk.is_opened:
             await self.desk.read()
             await asyncio.to_thread(self._module, self.now)
             self.desk.tell()
@@ -195,7 +195,7 @@ class Page:
             self.client.run_javascript(f'studioStep("{name}")')
 
     def _draw(self) -> None:
-        """Draw the step that is shown."""
+        """Draw the step that is shown; while the folder is being read none, as it would be drawn again under one's hands."""
         self.main.clear()
         with self.main:
             if self.desk.is_read:
@@ -203,6 +203,8 @@ class Page:
                 self.step.build()
             else:
                 self.step = parts.Waiting(next(one.title for one in STEPS if one.name == self.now))
+                if self.desk.is_opened:
+                    self._changed(None)
         self.mark()
 
     def _changed(self, by: object) -> None:

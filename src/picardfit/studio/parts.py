@@ -73,19 +73,18 @@ def field(
     def keep(words: str) -> None:
         _TYPING[client] = label, words
 
-    def take(words: str) -> None:
-        _TYPING.pop(client, None)
-        handler(words)
-
     def left(words: str) -> None:
-        if (
-            _TYPING.get(client, ("", ""))[0] == label
-        ):  # drawn again while it was typed: there is no change event
-            take(words)
+        if _TYPING.get(client, ("", ""))[0] == label:  # typed, and not taken yet
+            _TYPING.pop(client)
+            handler(words)
 
     made.on("input", lambda e: keep(e.args), js_handler=VALUE)
-    made.on("change", lambda e: take(e.args), js_handler=VALUE)
-    made.on("blur", lambda e: left(e.args), js_handler=VALUE)
+    for event in (
+        "change",
+        "blur",
+        "keydown.enter",
+    ):  # one that was drawn again while it was typed has no change
+        made.on(event, lambda e: left(e.args), js_handler=VALUE)
     if began[0] == label:
         client.run_javascript(f"document.getElementById('c{made.id}')?.focus()")
     return made
