@@ -195,7 +195,7 @@ class Page:
             self.client.run_javascript(f'studioStep("{name}")')
 
     def _draw(self) -> None:
-        """Draw the step that is shown; while the folder is being read none, as it would be drawn again under one's hands."""
+        """Draw the step that is shown, once the folder is read; before, it would be drawn again under one's hands."""
         self.main.clear()
         with self.main:
             if self.desk.is_read:
