@@ -14,7 +14,8 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term:skip-covered --no-cov-on-fail
 
-# All tests of the studio, the long ones too: ten minutes of random clicking (PICARDFIT_MONKEY_MINUTES), 100,000 rows.
+# All tests of the studio, the long ones too: ten minutes of random clicking (PICARDFIT_MONKEY_MINUTES,
+# PICARDFIT_MONKEY_SEED), 100,000 rows.
 test-studio: $(VENV)/installed-dev
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
 		{ [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get install --yes --quiet chromium; } || \

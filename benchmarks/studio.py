@@ -1,7 +1,8 @@
 """How quick the studio is, measured in a real browser: first page, sliders, a long table; and whose digits it gives.
 
     python benchmarks/studio.py            needs the extras studio and studio-test, and Chromium
-    python benchmarks/studio.py --rows 100000 --moves 100
+    python benchmarks/studio.py first table --rows 100000
+    python benchmarks/studio.py sliders digits --moves 100
 
 First page: from the command to a page that shows its first step. Slider: from the event of the browser to the next
 frame after the new curve is drawn. Actions on a long table: from the click to the page that shows its effect.
@@ -26,6 +27,7 @@ from browsing import STARTERS, browser, opened, step, studio, type_equations
 
 import picardfit as pf
 
+PARTS = ("first", "sliders", "table", "digits")
 SLIDERS = ("lotka-volterra", "influenza", "fitzhugh-nagumo", "van-der-pol", "pharmacokinetics")
 MOVE = """
 async ([label, moves]) => {
@@ -55,16 +57,21 @@ async ([label, moves]) => {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=PARTS, help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--moves", type=int, default=100, help="of each slider")
     given = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as folder, browser() as made:
         root = Path(folder)
-        first_pages(made, root)
-        sliders(made, root, given.moves)
-        long_table(made, root, given.rows)
-        digits(made, root)
+        if "first" in given.what:
+            first_pages(made, root)
+        if "sliders" in given.what:
+            sliders(made, root, given.moves)
+        if "table" in given.what:
+            long_table(made, root, given.rows)
+        if "digits" in given.what:
+            digits(made, root)
 
 
 def first_pages(made, root: Path, times: int = 4) -> None:
@@ -86,7 +93,7 @@ def sliders(made, root: Path, moves: int) -> None:
     )
     for name in SLIDERS:
         folder = root / name
-        shutil.copytree(STARTERS / name, folder)
+        shutil.copytree(STARTERS / name, folder, dirs_exist_ok=True)
         with studio(folder, root / "log.txt") as running:
             page = opened(made, running.address)
             step(page, "Play")
@@ -144,6 +151,11 @@ def long_table(made, root: Path, rows: int) -> None:
         )
         timed("to the data", lambda: page.click("#go-1"), "main:has(#data-count) .nicegui-echart canvas")
         timed("to the fit", lambda: page.click("#go-5"), "#start-fit")
+        page.click("#start-fit")
+        page.wait_for_selector("#to-answer", timeout=300_000)
+        timed("to the answer", lambda: page.click("#to-answer"), "#headline")
+        timed("its curves", lambda: None, ".nicegui-echart canvas")
+        timed("logarithmic time", lambda: page.click("text=log time"), "button.on:has-text('log time')")
         timed("to keep", lambda: page.click("#go-7"), "#problem-text")
         page.close()
 
@@ -162,6 +174,7 @@ def digits(made, root: Path) -> None:
     same = []
     for name in SLIDERS:
         folder = root / name
+        shutil.copytree(STARTERS / name, folder, dirs_exist_ok=True)
         with studio(folder, root / "log.txt") as running:
             page = opened(made, running.address)
             step(page, "Fit")

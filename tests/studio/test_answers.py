@@ -138,10 +138,13 @@ def test_a_slider_moves_its_curve_and_starts_the_fit(chromium, running):
       return JSON.stringify(series.data); }"""
     before, loss = page.evaluate(curve), page.inner_text("#loss")
     page.focus("input[type=range][data-label=birth]")
+    begin = int(page.input_value("input[type=range][data-label=birth]"))
     for _ in range(5):
         page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(60)  # the page is drawn again in between
     page.wait_for_function(f"({curve})() !== {before!r}")
     page.wait_for_function(f"document.getElementById('loss').innerText !== {loss!r}")
+    assert int(page.input_value("input[type=range][data-label=birth]")) == begin + 5
     page.click("#start-here")
     page.wait_for_selector(".q-notification")
     assert "start = {birth" in (running.folder / "problem.toml").read_text(encoding="utf-8")
@@ -155,7 +158,7 @@ def test_every_control_has_a_name_and_nothing_is_too_wide(chromium, running):
         for k in range(1, 8):
             page.keyboard.press(f"Alt+{k}")
             page.wait_for_selector(f"#go-{k}[aria-current=step]")
-            page.wait_for_selector(".working", state="detached")
+            page.wait_for_selector("#main .working", state="detached")
             page.wait_for_timeout(150)
             assert page.evaluate(UNNAMED) == [], k
             assert page.evaluate(WIDE) <= 0, (width, k)

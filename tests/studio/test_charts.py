@@ -33,3 +33,16 @@ def test_a_band_lies_between_its_ends():
     options = charts.panel(LIGHT, "t", [charts.Shade("band", [0, 1], [1, 2], [3, 5])])
     low, height = (one["data"] for one in options["series"])
     assert [a[1] + b[1] for a, b in zip(low, height, strict=True)] == [3, 5]
+
+
+def test_residuals_stand_below_their_curves():
+    two = [charts.Points(name, np.array([1.0, 2.0]), np.zeros(2)) for name in "ab"]
+    above = [charts.Curve("a", [0, 1, 4], [1, 1, 1]), *two]
+    low = charts.panel(LIGHT, "t", two, below=charts.span(above))
+    assert (low["xAxis"][":min"], low["xAxis"][":max"]) == ("0.0", "4.0")
+    assert "legend" not in low
+    assert "legend" in charts.panel(LIGHT, "t", above)
+
+
+def test_a_logarithmic_axis_begins_where_time_is_positive():
+    assert charts.span([charts.Curve("a", [0, 0.5, 4], [1, 1, 1])], positive=True) == (0.5, 4.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 
 import pytest
@@ -40,7 +41,7 @@ def test_the_model_is_known_where_other_parts_are_wrong(lynx):
 
 def test_what_is_not_begun_is_no_mistake(tmp_path):
     study = Study(tmp_path)
-    study.write_text(document.NEW.format("new"), "begin")
+    study.write_text(document.new("new"), "begin")
     reading = read_folder(study, 0)
     assert reading.faults
     assert reading.mistakes == ()
@@ -55,6 +56,15 @@ def test_data_outside_of_the_folder_are_not_read(tmp_path, name):
     assert reading.file is None
     assert reading.tables == ()
     assert [one.code for one in reading.about("data")] == ["studio.outside"]
+
+
+def test_a_column_that_needs_a_formula_is_mended_with_the_equations(tmp_path):
+    study = Study(tmp_path)
+    (tmp_path / "x.csv").write_text("time,conc\n0,1\n1,2\n", encoding="utf-8")
+    study.write_text('data = "x.csv"\nequations = "body\' = -k*body"\nparameters.k = [0.1, 1]\n', "begin")
+    reading = read_folder(study, 0)
+    assert [one.code for one in reading.about("observables")] == ["files.column_not_observed"]
+    assert reading.about("data") == []
 
 
 def test_a_table_that_has_not_changed_is_not_read_again(lynx):
@@ -80,15 +90,16 @@ def test_listeners_are_told_who_made_a_change(lynx):
 
 def test_curves_of_experiments_and_of_individuals_are_read(lynx):
     desk = Desk(lynx)
-    assert desk.predictions() == {}
+    assert asyncio.run(desk.predictions()) == {}
     desk.results.mkdir()
     table = desk.results / "predictions.csv"
     table.write_text("experiment,date,time,x\none,2020-01-01,0,1.5\none,2020-01-02,1,\n", encoding="utf-8")
-    found = desk.predictions()["one"]
+    found = asyncio.run(desk.predictions())["one"]
     assert found["x"][0] == 1.5
     assert found["x"][1] != found["x"][1]  # a gap
     table.write_text("individual,time,x_measured,x_individual,x_typical\n7,0,,2.5,3\n", encoding="utf-8")
-    assert desk.predictions()["7"]["x"] == [2.5]
+    os.utime(table, (1, 1))
+    assert asyncio.run(desk.predictions())["7"]["x"] == [2.5]
 
 
 def test_every_table_is_read_and_one_that_is_missing_is_told(lynx):

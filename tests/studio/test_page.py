@@ -54,7 +54,7 @@ def test_every_step_of_an_empty_study_says_what_to_do(tmp_path, step):
     }
 
     async def journey(user, desk):
-        await user.should_see(hints[step.name])
+        await user.should_see(hints[step.name], retries=40)
 
     visit(tmp_path / "new", journey, step.name)
     assert not (tmp_path / "new").exists()
@@ -62,7 +62,7 @@ def test_every_step_of_an_empty_study_says_what_to_do(tmp_path, step):
 
 def test_the_rail_says_how_far_a_study_is(lynx):
     async def journey(user, desk):
-        await user.should_see("21 rows")
+        await user.should_see("21 rows", retries=100)
         await user.should_see("2 states, 4 parameters")
         await user.should_see("6 unknowns")
 
@@ -79,6 +79,32 @@ def test_a_mistake_is_shown_and_undone(lynx):
         assert desk.text == before
 
     visit(lynx, journey, "keep")
+
+
+def test_one_can_begin_anew(lynx):
+    async def journey(user, desk):
+        await user.should_see(marker="starters", retries=20)
+        before = desk.text
+        starters = next(iter(user.find(marker="starters").elements))
+        assert "An empty study" in [one.text for one in starters.default_slot.children]
+        user.find(marker="starters").trigger("change", "empty")
+        await user.should_see("Write the equations", retries=20)
+        assert document.plain(desk.text) == {"title": "lynx", "equations": ""}
+        desk.undo()
+        assert desk.text == before
+
+    visit(lynx, journey, "equations")
+
+
+def test_initial_states_of_nothing_can_be_removed(lynx):
+    async def journey(user, desk):
+        desk.edit(lambda text: document.with_value(text, ("initial", "rabbit"), 3), "initial")
+        await user.should_see("rabbit", retries=20)
+        user.find("Remove").click()
+        await asyncio.sleep(0.2)
+        assert document.value_at(desk.text, "initial", "rabbit") is None
+
+    visit(lynx, journey, "play")
 
 
 def test_events_are_shown_under_the_equations(tmp_path):
@@ -100,7 +126,7 @@ def test_names_from_files_are_text(lynx):
     table.write_text(table.read_text(encoding="utf-8").replace("lynx", evil), encoding="utf-8")
 
     async def journey(user, desk):
-        await user.should_see(evil)
+        await user.should_see(evil, retries=40)
         markup = list(user.find(kind=ui.html).elements) if _has_html(user) else []
         assert not any(evil in one.content for one in markup)
 

@@ -167,6 +167,10 @@ def test_doses_ask_for_their_state_and_the_studio_is_stopped_on_the_page(chromiu
     page.wait_for_selector("text=2 states, 2 parameters")
     step(page, "Data")
     page.select_option("select[data-column=dose]", "dose")
+    page.wait_for_selector(".q-dialog button:text-is('gut')")
+    page.keyboard.press("Escape")
+    page.wait_for_function("document.querySelector('select[data-column=dose]').value === 'measured'")
+    page.select_option("select[data-column=dose]", "dose")
     page.click(".q-dialog button:text-is('gut')")
     page.wait_for_selector("select[data-column=dose].role-dose")
     doses = {"into": "gut", "times": [0], "amounts": [100]}

@@ -17,6 +17,7 @@ from picardfit.files.sections.doses import covariate_names, read_doses
 from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import (
     Condition,
+    TableReader,
     read_conditions,
     read_experiments,
     read_t0,
@@ -27,6 +28,7 @@ from picardfit.files.sections.parameters import read_derived, read_initial, read
 from picardfit.files.sections.random import read_marginal, read_random
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
+from picardfit.files.tables import read_experiments_in
 from picardfit.files.time_column import TimeSettings
 from picardfit.files.toml_source import Source, schema
 from picardfit.inference.population.individual_problem import check_population
@@ -94,11 +96,15 @@ def read_other_data(path: str | Path, data: Sequence[Path]) -> tuple[Experiment,
 
 
 def read_problem_file(
-    path: str | Path, needs_data: bool = True, data: Sequence[Path] | None = None
+    path: str | Path,
+    needs_data: bool = True,
+    data: Sequence[Path] | None = None,
+    reader: TableReader = read_experiments_in,
 ) -> ProblemFile:
     """The content of a problem file; without `needs_data`, as for a simulation, it may name no data and no unknowns.
 
-    `data`: files that replace those of the problem file, with the settings of its first one.
+    `data`: files that replace those of the problem file, with the settings of its first one. `reader`: what reads a
+    table, for somebody who has read it before.
     """
     path = sound_path(path)
     _check_kind(path)
@@ -111,7 +117,16 @@ def read_problem_file(
     noise = read_noise(source, content, here.model)
     known = None if here.model is None else (*here.model.observables, *trials_columns(noise))
     experiments = read_experiments(
-        source, content, here.common, here.inputs, here.conditions, known, needs_data, times, data is not None
+        source,
+        content,
+        here.common,
+        here.inputs,
+        here.conditions,
+        known,
+        needs_data,
+        times,
+        data is not None,
+        reader,
     )
     parameters = read_parameters(source, content, here.model, here.all_initial)
     truth = read_truth(source, content, here.model, parameters, [one.name for one in experiments])

@@ -191,16 +191,19 @@ def _filled(cells: np.ndarray) -> np.ndarray:
     """(rows,) bool: where a cell is not blank."""
     if cells.dtype != object:
         return np.asarray(cells == cells)
-    if _plain_numbers(cells) is not None:
-        return np.ones(len(cells), bool)
+    if (plain := _plain_numbers(cells)) is not None:
+        return np.isfinite(plain)
     return np.array([not _is_blank(cell) for cell in cells], bool)
 
 
 def _plain_numbers(cells: np.ndarray) -> np.ndarray | None:
-    """Texts that are all plain numbers as floats (rows,), else None: most columns are read in one call."""
+    """Texts that are all plain numbers or missing as floats (rows,), else None: most columns are read in one call."""
     with suppress(ValueError, TypeError):
         array = cells.astype(float)
-        if np.isfinite(array).all() and "_" not in "".join(cells):  # Python reads 1_000, tables do not
+        missing = np.equal(cells, None)
+        if (np.isfinite(array) | missing).all() and "_" not in "".join(
+            cells[~missing]
+        ):  # tables have no 1_000
             return array
     return None
 
@@ -229,7 +232,12 @@ def _is_blank(cell: object) -> bool:
 
 
 def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
-    """The table in a path, an open file or a DataFrame; `sheet`: which one of a spreadsheet."""
+    """The table in a path, an open file or a DataFrame; `sheet`: which one of a spreadsheet.
+
+    A table that was read before is handed back.
+    """
+    if isinstance(source, RawTable):
+        return source
     frame = getattr(sys.modules.get("pandas"), "DataFrame", None)  # another thread may be importing pandas
     if frame is not None and isinstance(source, frame):
         _refuse_sheet(sheet)

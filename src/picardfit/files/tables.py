@@ -62,7 +62,7 @@ def read_table(
 
 
 def read_experiments_in(source: object, reading: Reading) -> list[Experiment]:
-    """The experiments in a table."""
+    """The experiments in a table: a path, an open file, a DataFrame, or cells that were read before."""
     table = read_raw_table(source, reading.sheet)
     try:
         return _experiments(table, reading)

@@ -137,13 +137,17 @@ def panel(
     *,
     log_x: bool = False,
     log_y: bool = False,
-    low: bool = False,
+    below: tuple[float, float] | None = None,
     settings: StudioSettings = DEFAULT,
 ) -> dict[str, Any]:
-    """A chart of data, curves and bands over time; a `low` one has few ticks."""
+    """A chart of data, curves and bands over time.
+
+    `below`: the span of time of the chart above a low one, which has few ticks and whose colours that chart explains.
+    """
     options = base(palette, x_name, log_x, log_y)
-    if low:
+    if below is not None:
         options["yAxis"]["splitNumber"] = 2
+        options["xAxis"] |= {":min": repr(below[0]), ":max": repr(below[1])}
     for layer in layers:
         colour = palette.series[layer.colour % len(palette.series)]
         if isinstance(layer, Points):
@@ -153,10 +157,17 @@ def panel(
         else:
             options["series"] += _shade(layer, colour)
     labels = [one.label for one in layers if not isinstance(one, Shade)]
-    if len(set(labels)) > 1:
+    if len(set(labels)) > 1 and below is None:
         options["legend"] = _legend(palette, labels)
         options["grid"]["top"] = 34
     return options
+
+
+def span(layers: Sequence[Points | Curve | Shade], positive: bool = False) -> tuple[float, float]:
+    """The first and the last time of what is drawn; on a logarithmic axis of what is `positive`."""
+    times = np.concatenate([np.asarray(one.times, float) for one in layers])
+    times = times[times > 0] if positive else times
+    return (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)
 
 
 def _legend(palette: Palette, labels: Sequence[str]) -> dict[str, Any]:

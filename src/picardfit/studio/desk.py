@@ -6,7 +6,6 @@ It computes nothing itself. What takes longer than a moment happens in a thread 
 from __future__ import annotations
 
 import asyncio
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from picardfit.studio.study import Study
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
+    from picardfit.studio.predicted import Predictions
     from picardfit.studio.sheet import Sheet
 
 
@@ -39,6 +39,12 @@ def _loaded(path: Path) -> Fit:
     return load(path)
 
 
+def _predicted(path: Path, points: int) -> Predictions:
+    from picardfit.studio.predicted import read_predictions
+
+    return read_predictions(path, points)
+
+
 @dataclass(eq=False)
 class Desk:
     """What the pages share. `listeners` are called with the one who made a change, after every change."""
@@ -54,7 +60,9 @@ class Desk:
     profiles: dict[str, Any] = field(default_factory=dict)
     design: str = ""
     fitted_text: str = ""  # the problem file of the last fit
+    checked: tuple[int, dict[str, Any]] = (-1, {})  # a revision, and what `picardfit check` says of it
     _fit: tuple[float, Fit] | None = None
+    _predictions: tuple[float, Predictions] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -69,9 +77,14 @@ class Desk:
         return self.study.text
 
     @property
-    def is_read(self) -> bool:
+    def is_opened(self) -> bool:
         """Whether the folder has been read at all."""
         return self.reading.revision >= 0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the folder has been read as it is now."""
+        return self.reading.revision == self.study.revision
 
     async def read(self) -> Reading:
         """What reading the folder says now; in a thread, because a table may be long."""
@@ -83,7 +96,7 @@ class Desk:
 
     def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:
         """Change the problem file; whether that changed anything."""
-        text = self.study.text or document.NEW.format(self.study.folder.name.replace('"', "'"))
+        text = self.study.text or document.new(self.study.folder.name)
         changed = self.study.write_text(change(text), label, merge)
         if changed:
             self.tell(by)
@@ -190,22 +203,16 @@ class Desk:
         except (OSError, InputError):
             return False
 
-    def predictions(self) -> dict[str, dict[str, list[float]]]:
+    async def predictions(self) -> Predictions:
         """experiment -> column -> numbers, from predictions.csv; empty without one."""
+        path = self.results / "predictions.csv"
         try:
-            with (self.results / "predictions.csv").open(encoding="utf-8", newline="") as file:
-                rows = list(csv.DictReader(file))
+            when = path.stat().st_mtime
         except OSError:
             return {}
-        found: dict[str, dict[str, list[float]]] = {}
-        for row in rows:
-            whose = row.pop("experiment", None) or row.pop("individual", "")
-            own = found.setdefault(whose, {})
-            for name, cell in row.items():
-                if name != "date":
-                    column = name.removesuffix("_individual")  # of a population: beside the typical curve
-                    own.setdefault(column, []).append(float(cell) if cell else float("nan"))
-        return found
+        if self._predictions is None or self._predictions[0] != when:
+            self._predictions = when, await asyncio.to_thread(_predicted, path, self.settings.points)
+        return self._predictions[1]
 
     async def shutdown(self) -> None:
         """Stop what runs; a fit keeps its best so far if it can do so soon."""

@@ -17,8 +17,12 @@ from tomlkit.items import AoT, Item
 from picardfit.errors import InputError
 from picardfit.studio.settings import DEFAULT, StudioSettings
 
-NEW = 'title = "{}"\n\nequations = """\n"""\n'
 Path = tuple[str, ...]
+
+
+def new(title: str) -> str:
+    """A problem file in which nothing has been said yet."""
+    return tomlkit.dumps({"title": title}) + '\nequations = """\n"""\n'
 
 
 def parsed(text: str) -> tomlkit.TOMLDocument:

@@ -14,9 +14,10 @@ from picardfit.files.time_column import TimeSettings
 from picardfit.files.toml_source import ProblemFileError, Source, schema
 from picardfit.model.model import Model
 from picardfit.studio import document
+from picardfit.studio.known_tables import KnownTables
 from picardfit.studio.reading import Reading, Table
 from picardfit.studio.roles import roles_of
-from picardfit.studio.sheet import Role, Series, Sheet, read_sheet
+from picardfit.studio.sheet import Role, Series, Sheet, sheet_of
 from picardfit.studio.study import Study
 
 
@@ -27,9 +28,10 @@ def read_folder(study: Study, revision: int, before: Reading | None = None) -> R
     text, path = study.text, study.path(FILE_NAME)
     file: ProblemFile | None = None
     faults: tuple[InputError, ...] = ()
+    known = before.known if before is not None and before.known is not None else KnownTables()
     try:
         _check_files(study, text)
-        file = read_problem_file(path)
+        file = read_problem_file(path, reader=known.experiments)
     except ProblemFileError as error:
         faults = error.faults
     except InputError as error:
@@ -37,12 +39,12 @@ def read_folder(study: Study, revision: int, before: Reading | None = None) -> R
     model, times = (file.model, None) if file is not None else _model_alone(path)
     times = _times(path) if times is None else times
     observables = None if model is None else model.observables
-    known = {} if before is None else {one.number: one for one in before.tables}
+    shown = {} if before is None else {one.number: one for one in before.tables}
     found = [
-        _table(study, text, number, spec, observables, times, known.get(number))
+        _table(study, text, number, spec, observables, times, known, shown.get(number))
         for number, spec in enumerate(document.data_files(text))
     ]
-    return Reading(revision, file, model, faults, tuple(one for one in found if one is not None))
+    return Reading(revision, file, model, faults, tuple(one for one in found if one is not None), known)
 
 
 def _check_files(study: Study, text: str) -> None:
@@ -63,6 +65,7 @@ def _table(
     spec: dict[str, Any],
     observables: tuple[str, ...] | None,
     times: TimeSettings,
+    known: KnownTables,
     before: Table | None,
 ) -> Table | None:
     """A table as it is shown; None where its file cannot be read, which the faults of the problem file explain."""
@@ -70,19 +73,16 @@ def _table(
     if not isinstance(name, str):
         return None
     try:
-        path, content = study.path(name), study.content(name)
-        same = before is not None and "sheet" not in spec and before.sheet.name == name
-        if before is not None and same and before.content == content:
-            sheet = before.sheet
-        else:
-            sheet = read_sheet(path, name, spec.get("sheet"))
-    except (InputError, OSError):
+        cells = known.cells(study.path(name), spec.get("sheet"))
+    except InputError:
         return None
+    same = before is not None and before.cells is cells and before.sheet.name == name
+    sheet = before.sheet if before is not None and same else sheet_of(cells, name, study.content(name) or b"")
     roles = roles_of(sheet, text, observables, number)
     if before is not None and (before.sheet, before.roles, before.times) == (sheet, roles, times):
         return before
     series, unseen = _series(sheet, roles, times, spec.get("name"))
-    return Table(number, sheet, roles, times, series, unseen, content)
+    return Table(number, sheet, roles, times, series, unseen, cells)
 
 
 def _series(

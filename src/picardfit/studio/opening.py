@@ -19,7 +19,7 @@ from picardfit.studio.settings import DEFAULT, StudioSettings
 from picardfit.studio.sheet import TEXT_ENDINGS
 
 MODELS, LISTINGS = (".xml", ".sbml"), (".yaml", ".yml")
-BEGINNING = 300_000  # bytes of a long table that are checked before it is read as a whole
+BEGINNING = 50_000  # bytes of a long table that are checked before it is read as a whole
 
 
 def plain_name(name: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui import background_tasks, ui
 from starlette.requests import Request
@@ -14,14 +15,17 @@ from starlette.requests import Request
 from picardfit.errors import InputError
 from picardfit.studio import document, parts
 from picardfit.studio.desk import Desk
-from picardfit.studio.job import Phase
 from picardfit.studio.palette import DARK, LIGHT, NOTES, Palette
-from picardfit.studio.reading import Reading
+from picardfit.studio.progress_marks import OPEN, Mark, fit_mark, marks_of
 
+T = TypeVar("T")
 COOKIE = "picardfit-studio-look"
 HEAD = (
     '<link rel="stylesheet" href="/studio-static/studio.css"><script src="/studio-static/studio.js"></script>'
 )
+
+
+FIRST = ("folder", "opening", "steps.table")  # what the first action needs, after the first page is there
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Page:
         self.step: Any = None
         self.now = ""
         self._marks: dict[str, tuple[Any, Any]] = {}
+        self._waits = 0
 
     @property
     def palette(self) -> Palette:
@@ -74,6 +79,8 @@ class Page:
             self.main = parts.tag(
                 "section", "main", id="main", aria_labelledby="step-title"
             )  # within the page's main
+            self.pending = parts.working("Reading …")
+            self.pending.classes("pending").set_visibility(False)
         self.desk.listeners.append(self._changed)
         self.desk.watchers.append(self._news)
         self.client.on_delete(self._leave)
@@ -94,14 +101,15 @@ class Page:
 
     async def _warm(self) -> None:
         """Read the folder if nobody has, and load the steps, when the page is there: none has to wait for its own."""
-        if not self.desk.is_read:
+        if not self.desk.is_opened:
             await self.desk.read()
             await asyncio.to_thread(self._module, self.now)
             self.desk.tell()
         await asyncio.sleep(self.desk.settings.warm_seconds)
-        await asyncio.to_thread(importlib.import_module, "picardfit.studio.steps.table")
-        for one in STEPS:
-            await asyncio.to_thread(self._module, one.name)
+        for name in (*FIRST, *(f"steps.{one.module}" for one in STEPS)):
+            await self.desk.read()  # what somebody waits for comes first
+            await asyncio.to_thread(importlib.import_module, f"picardfit.studio.{name}")
+        gc.freeze()  # modules stay: searching them for garbage would take longer than reading a long table
 
     def _module(self, name: str) -> Any:
         """Where a step is drawn."""
@@ -127,7 +135,7 @@ class Page:
                 self._redo = parts.button("", self._guarded(self.desk.redo), "icon i-redo", "Redo", id="redo")
                 parts.button("", self._switch, "icon i-look", "Light or dark", id="look")
                 parts.button("", self._ask_close, "icon i-quit", "Stop the studio", id="stop-studio")
-        self._mark()
+        self.mark()
 
     @property
     def _title_words(self) -> str:
@@ -187,7 +195,7 @@ class Page:
             self.client.run_javascript(f'studioStep("{name}")')
 
     def _draw(self) -> None:
-        """Draw the step that is shown."""
+        """Draw the step that is shown, once the folder is read; before, it would be drawn again under one's hands."""
         self.main.clear()
         with self.main:
             if self.desk.is_read:
@@ -195,17 +203,19 @@ class Page:
                 self.step.build()
             else:
                 self.step = parts.Waiting(next(one.title for one in STEPS if one.name == self.now))
-        self._mark()
+                if self.desk.is_opened:
+                    self._changed(None)
+        self.mark()
 
     def _changed(self, by: object) -> None:
         background_tasks.create(self._follow(by))
 
     async def _follow(self, by: object) -> None:
         """Follow a change of the study: read it, mark the steps, draw the step again unless it did so itself."""
-        await self.desk.read()
+        await self.wait_for(self._ready())
         if self.client.is_deleted:
             return
-        self._mark()
+        self.mark()
         if isinstance(self.step, parts.Waiting):
             self._draw()
         elif by is not self.step and by is not self:
@@ -215,6 +225,30 @@ class Page:
             with self.main:
                 self.step.followed()
 
+    async def _ready(self) -> None:
+        """Read the folder, and load what draws its tables."""
+        await self.desk.read()
+        for name in FIRST:
+            await asyncio.to_thread(importlib.import_module, f"picardfit.studio.{name}")
+
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work, and say so where it takes longer than a moment."""
+        task = asyncio.ensure_future(work)
+        done, _ = await asyncio.wait({task}, timeout=self.desk.settings.moment)
+        if done:
+            return task.result()
+        self._waits += 1
+        self._tell_waiting()
+        try:
+            return await task
+        finally:
+            self._waits -= 1
+            self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        if not self.client.is_deleted:
+            self.pending.set_visibility(self._waits > 0)
+
     def _news(self) -> None:
         if self.client.is_deleted:
             return
@@ -223,18 +257,18 @@ class Page:
             with self.main:
                 self.step.news()
 
-    def _mark(self) -> None:
+    def mark(self) -> None:
         """Say beside every step how far it is."""
-        reading, desk = self.desk.reading, self.desk
+        found = marks_of(self.desk)
         for name, (made, note) in self._marks.items():
-            state, words = states(desk, reading)[name]
-            made.classes(remove="done wrong now busy", add=f"{state} {'now' if name == self.now else ''}")
+            mark = found.get(name, Mark(OPEN, ""))
+            made.classes(remove="done wrong now busy", add=f"{mark.look} {'now' if name == self.now else ''}")
             made.props["aria-current"] = "step" if name == self.now else "false"
-            note.text = words
+            note.text = mark.shown
         self._mark_work()
         for made, label, what in (
-            (self._undo, "Undo", desk.study.undoes),
-            (self._redo, "Redo", desk.study.redoes),
+            (self._undo, "Undo", self.desk.study.undoes),
+            (self._redo, "Redo", self.desk.study.redoes),
         ):
             made.props["title"] = f"{label}: {what}" if what else label
             made.props["aria-label"] = made.props["title"]
@@ -250,56 +284,4 @@ class Page:
         if busy:
             note.text = "running"
         elif note.text == "running":
-            note.text = states(self.desk, self.desk.reading)["fit"][1]
-
-
-def states(desk: Desk, reading: Reading) -> dict[str, tuple[str, str]]:
-    """name of a step -> how its mark looks, and a few words."""
-    model, problem = reading.model, None if reading.file is None else reading.file.problem
-    wrong = {
-        "data": reading.about("data", "time", "covariates", ""),
-        "equations": reading.about("equations", "observables", "inputs"),
-    }
-    wrong["play"] = reading.about(
-        "parameters", "initial", "noise", "units", "experiments", "fit", "random", "doses", "t0", "derived"
-    )
-    many = f"{len(reading.tables)} tables, " if len(reading.tables) > 1 else ""
-    data = f"{many}{reading.rows:,} rows" if reading.tables else ""
-    names = (
-        ""
-        if model is None
-        else f"{_count(len(model.states), 'state')}, {_count(len(model.parameters), 'parameter')}"
-    )
-    unknowns = "" if problem is None else _count(problem.layout.count(), "unknown")
-    found = {
-        "data": ("wrong" if wrong["data"] else "done" if reading.tables else "", data),
-        "equations": ("wrong" if wrong["equations"] else "done" if model is not None else "", names),
-        "play": ("wrong" if wrong["play"] else "done" if problem is not None else "", unknowns),
-        "check": ("", ""),
-        "fit": (
-            "wrong" if desk.fitting.phase is Phase.FAILED else "done" if desk.is_fitted else "",
-            _fit_words(desk),
-        ),
-        "answer": (
-            "done" if desk.is_fitted else "",
-            "of an earlier problem" if desk.is_fitted and desk.is_stale else "",
-        ),
-        "keep": ("", ""),
-    }
-    return {
-        name: (look, "needs a look" if look == "wrong" and not words else words)
-        for name, (look, words) in found.items()
-    }
-
-
-def _fit_words(desk: Desk) -> str:
-    match desk.fitting.phase:
-        case Phase.FAILED:
-            return "did not end well"
-        case Phase.ENDED:
-            return "stopped" if desk.fitting.result.get("stopped") else "ended"
-    return "done" if desk.is_fitted else ""
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+            note.text = fit_mark(self.desk).shown

@@ -12,6 +12,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from picardfit.errors import Audience, InputError, Notice
+from picardfit.studio.typed import Typed
 
 Handler = Callable[..., Any]
 VALUE = "(e) => emit(e.target.value)"
@@ -21,6 +22,11 @@ CHECKED = "(e) => emit(e.target.checked)"
 def tag(name: str, classes: str = "", **props: object) -> Element:
     """An element of HTML; `_` in the name of a prop is a `-`."""
     return _dressed(ui.element(name), classes, props)
+
+
+def typed(name: str, value: str, classes: str = "", **props: object) -> Element:
+    """An input or text area, which keeps what is typed into it."""
+    return _dressed(Typed(name, value), classes, props)
 
 
 def text(name: str, words: str, classes: str = "", **props: object) -> TextElement:
@@ -62,26 +68,23 @@ def field(
     client = ui.context.client
     began = _TYPING.get(client, ("", ""))
     shown = began[1] if began[0] == label else "" if value is None else str(value)
-    made = tag(
-        "input", f"in {classes}", type=kind, value=shown, aria_label=label, autocomplete="off", **props
-    )
+    made = typed("input", shown, f"in {classes}", type=kind, aria_label=label, autocomplete="off", **props)
 
-    def typed(words: str) -> None:
+    def keep(words: str) -> None:
         _TYPING[client] = label, words
 
-    def take(words: str) -> None:
-        _TYPING.pop(client, None)
-        handler(words)
-
     def left(words: str) -> None:
-        if (
-            _TYPING.get(client, ("", ""))[0] == label
-        ):  # drawn again while it was typed: there is no change event
-            take(words)
+        if _TYPING.get(client, ("", ""))[0] == label:  # typed, and not taken yet
+            _TYPING.pop(client)
+            handler(words)
 
-    made.on("input", lambda e: typed(e.args), js_handler=VALUE)
-    made.on("change", lambda e: take(e.args), js_handler=VALUE)
-    made.on("blur", lambda e: left(e.args), js_handler=VALUE)
+    made.on("input", lambda e: keep(e.args), js_handler=VALUE)
+    for event in (
+        "change",
+        "blur",
+        "keydown.enter",
+    ):  # one that was drawn again while it was typed has no change
+        made.on(event, lambda e: left(e.args), js_handler=VALUE)
     if began[0] == label:
         client.run_javascript(f"document.getElementById('c{made.id}')?.focus()")
     return made
@@ -214,7 +217,8 @@ def working(words: str) -> Element:
 def notify(words: str, kind: str = "") -> None:
     """A note that goes by itself."""
     colours = {"bad": "negative", "good": "positive"}
-    ui.notify(words, type=colours.get(kind, "info"), position="bottom", timeout=6000)  # type: ignore[arg-type]
+    timeout = 2500 if kind == "good" else 6000  # ms: a remedy takes longer to read
+    ui.notify(words, type=colours.get(kind, "info"), position="bottom", timeout=timeout)  # type: ignore[arg-type]
 
 
 class Waiting:

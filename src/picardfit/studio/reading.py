@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a page begins to show before what these need is loaded
     from picardfit.errors import InputError, Notice
     from picardfit.files.problem_file import ProblemFile
+    from picardfit.files.raw_tables import RawTable
     from picardfit.files.time_column import TimeSettings
     from picardfit.model.model import Model
+    from picardfit.studio.known_tables import KnownTables
     from picardfit.studio.sheet import Role, Series, Sheet
 
+FORMULA_MISSING = (
+    "files.column_not_observed"  # a formula of the observables mends it, rather than another table
+)
 EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
 
 
@@ -26,7 +31,7 @@ class Table:
     times: TimeSettings | None = None
     series: tuple[Series, ...] = ()  # what it shows
     unseen: InputError | None = None  # why it shows nothing
-    content: bytes | None = field(default=None, repr=False)  # of its file
+    cells: RawTable | None = field(default=None, repr=False)  # of its file
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Reading:
     model: Model | None = None  # what the equations say, also where other parts of the file are wrong
     faults: tuple[InputError, ...] = ()
     tables: tuple[Table, ...] = ()
+    known: KnownTables | None = field(default=None, repr=False)
 
     @property
     def rows(self) -> int:
@@ -51,9 +57,14 @@ class Reading:
 
     def about(self, *keys: str) -> list[InputError]:
         """Mistakes in these parts of the problem file."""
-        return [one for one in self.mistakes if (one.place.key[:1] or ("",))[0] in keys]
+        return [one for one in self.mistakes if _part(one) in keys]
 
     @property
     def remarks(self) -> tuple[Notice, ...]:
         problem = None if self.file is None else self.file.problem
         return () if problem is None else problem.remarks
+
+
+def _part(error: InputError) -> object:
+    """The part of the problem file in which a mistake is mended."""
+    return "observables" if error.code == FORMULA_MISSING else (error.place.key[:1] or ("",))[0]

@@ -69,7 +69,7 @@ def _table(problem: Problem) -> bytes:
 
 def _text(problem: Problem, title: str) -> str:
     model = problem.model
-    text = document.NEW.format(title.replace('"', "'"))
+    text = document.new(title)
     text = document.with_equations(text, "\n".join(f"{n}' = {right}" for n, right in model.equations.items()))
     text = document.with_value(text, ("data",), MEASUREMENTS)
     if model.signals:

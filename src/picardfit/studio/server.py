@@ -48,6 +48,7 @@ def serve(
         log_level="warning",
         timeout_graceful_shutdown=1,
         ws_max_size=settings.request_bytes,
+        ws_per_message_deflate=False,  # on one machine, packing takes longer than sending
         server_header=False,
     )
     server = _Server(config, lambda: _opened(key, browser, told))
@@ -117,5 +118,7 @@ def application(desk: Desk) -> FastAPI:
         tailwind=False,
         show_welcome_message=False,
         reconnect_timeout=20.0,
+        gzip_middleware_factory=None,
+        binding_refresh_interval=None,
     )
     return api

@@ -21,7 +21,8 @@ class StudioSettings:
     experiments: int = 8  # drawn in one chart
     news_seconds: float = 0.15  # between two messages of a running fit
     news_points: int = 121  # of a curve that moves while a fit runs
-    warm_seconds: float = 0.5  # after which a page that is there loads the other steps
+    warm_seconds: float = 0.2  # after which a page that is there loads the other steps
+    moment: float = 0.2  # seconds after which the page says that it works
     check_seconds: float = 0.35  # that typing must rest before the whole folder is checked
     earlier: int = 12  # fits of this study that are kept for comparison
     patience: float = 20.0  # seconds for the analysis of what data can determine

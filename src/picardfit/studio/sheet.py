@@ -12,12 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from picardfit.files.measured_columns import OBSERVABLE_NAMES, VALUE_NAMES
-from picardfit.files.raw_tables import Origin, RawTable, read_raw_table
+from picardfit.files.raw_tables import Origin, RawTable
 from picardfit.files.time_column import TimeSettings, read_times
 from picardfit.problem.columns import find_name
 
@@ -63,7 +64,7 @@ class Sheet:
     separator: str = ","
     decimal_comma: bool = False
 
-    @property
+    @cached_property
     def raw(self) -> RawTable:
         """The table as its readers take it."""
         columns = [np.array(cells, object) for cells in zip(*self.rows, strict=True)]
@@ -206,17 +207,18 @@ def _value(words: str, decimal_comma: bool) -> tuple[float, str]:
         return np.nan, ""
 
 
-def read_sheet(path: Path, name: str, sheet: str | None = None) -> Sheet:
-    """The table in a file; InputError where it is none."""
-    table = read_raw_table(path, sheet)
+def sheet_of(table: RawTable, name: str, content: bytes) -> Sheet:
+    """The table in a file, by its cells and its content, where its comments stand."""
     header = tuple(table.columns)
     columns = [_texts(cells) for cells in table.columns.values()]
     rows = tuple(zip(*columns, strict=True))
     if Path(name).suffix.lower() not in TEXT_ENDINGS:
         return Sheet(name, header, rows)
-    lines = path.read_bytes().decode("utf-8-sig", errors="replace").splitlines()
-    notes = [line for line in lines if line.lstrip().startswith("#")]
-    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    text = content.decode("utf-8-sig", errors="replace")
+    notes = [line.rstrip("\r") for line in re.findall(r"^[^\S\n]*#.*$", text, re.MULTILINE)]
+    first = next(
+        (line for line in io.StringIO(text) if line.strip() and not line.lstrip().startswith("#")), ""
+    )
     marks = [line for line in notes if line.startswith(MARK)]
     separator = max("\t;,", key=re.sub(r'"[^"]*"', "", first).count)
     others = tuple(line for line in notes if line not in marks)

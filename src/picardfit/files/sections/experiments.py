@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -34,6 +34,7 @@ from picardfit.whole_files import sound_path
 FIRST = "first"
 T = TypeVar("T", date, None, date | None)
 NONMEM = "nonmem"
+TableReader = Callable[[Path, Reading], list[Experiment]]
 
 
 @dataclass(frozen=True)
@@ -170,11 +171,13 @@ def read_experiments(
     needs_data: bool,
     times: TimeSettings,
     others: bool = False,
+    reader: TableReader = read_experiments_in,
 ) -> list[Experiment]:
     """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all.
 
     `known`: the columns that the problem uses, which are observables and numbers of trials; None without a model.
     `others`: the files replace those of the problem file, so that its conditions may be about experiments not there.
+    `reader`: what reads a table.
     """
     if "data" not in content:
         if needs_data:
@@ -187,7 +190,9 @@ def read_experiments(
     columns = source.texts(("covariates",), content.get("covariates")) or []
     columns = [name for name in columns if name not in given_by_experiments(content)]
     found = [
-        one for key, spec in specs for one in _read_data(source, key, spec, inputs, columns, known, times)
+        one
+        for key, spec in specs
+        for one in _read_data(source, key, spec, inputs, columns, known, times, reader)
     ]
     found = common_origin(found, times)
     names = [one.name for one in found]
@@ -251,6 +256,7 @@ def _read_data(
     covariates: Sequence[str],
     known: tuple[str, ...] | None,
     times: TimeSettings,
+    reader: TableReader,
 ) -> list[Experiment]:
     before = len(source.faults)
     texts: dict[str, Any] = {n: source.text((*key, n), spec[n]) for n in spec if n not in LISTED}
@@ -289,7 +295,7 @@ def _read_data(
                 known=known,
                 covariates=tuple(constants),
             )
-            found = read_experiments_in(path, reading)
+            found = reader(path, reading)
     except InputError as error:
         source.complain(_of_input(error, inputs), key)
         return []

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from picardfit.display.hook import shown
 from picardfit.evidence.fisher import quantile
@@ -170,7 +170,7 @@ class Population:
                 continue
             freedom = min(2 * (variance / errors[k, k]) ** 2, count - 1)
             total = freedom * variance * count / (count - 1)  # the mean is estimated too
-            ends = chi2.ppf([0.5 + level / 2, 0.5 - level / 2], freedom)
+            ends = 2 * gammaincinv(freedom / 2, [0.5 + level / 2, 0.5 - level / 2])  # of chi-square
             with np.errstate(divide="ignore"):
                 low, high = np.sqrt(total / ends).tolist()
             found[name] = (low, high)

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from picardfit.collocation.mesh import Flags
 from picardfit.errors import InputError
@@ -160,7 +160,7 @@ def _decorrelated(drawn: Array, data: Array) -> Array:
     ours = np.linalg.solve(lower, (data - middle) / scale)
     theirs = np.linalg.solve(lower, ((drawn - middle) / scale).T)
     part = ((theirs < ours[:, None]).mean(axis=1) + (theirs <= ours[:, None]).mean(axis=1)) / 2
-    return np.asarray(norm.ppf(np.clip(part, 0.5 / count, 1 - 0.5 / count)))
+    return np.asarray(ndtri(np.clip(part, 0.5 / count, 1 - 0.5 / count)))
 
 
 def _exact_rows(m: Measurements) -> list[np.ndarray]:

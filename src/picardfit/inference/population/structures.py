@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from picardfit.display.hook import shown
 from picardfit.errors import InputError
@@ -61,8 +61,8 @@ def _varying(fit: PopulationFit) -> int:
 
 
 def _p_value(statistic: float, freedom: int, boundary: bool) -> float:
-    above = float(chi2.sf(max(statistic, 0.0), freedom))
+    above = float(chdtrc(freedom, max(statistic, 0.0)))
     if not boundary:
         return above
-    fewer = float(chi2.sf(max(statistic, 0.0), freedom - 1)) if freedom > 1 else float(statistic <= 0)
+    fewer = float(chdtrc(freedom - 1, max(statistic, 0.0))) if freedom > 1 else float(statistic <= 0)
     return 0.5 * (above + fewer)

@@ -29,3 +29,8 @@ document.addEventListener("keydown", (e) => {
     document.getElementById(`go-${e.key}`)?.click();
   }
 });
+
+// Tab leaves the editor, as it leaves every other field; otherwise the keyboard would be caught there.
+document.addEventListener("keydown", (e) => {
+  if (e.key === "Tab" && e.target.closest && e.target.closest(".cm-content")) e.stopImmediatePropagation();
+}, true);

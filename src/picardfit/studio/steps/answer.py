@@ -27,9 +27,11 @@ from picardfit.studio.steps.view import Shown
 if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.problem.experiment import Experiment
+    from picardfit.studio.predicted import Predictions
 
 LEAD = "What the data say, how sure that is, and what they do not say."
 STALE = "The problem was changed after this fit: fit again to see what that does."
+LEVEL = 0.95  # of the intervals
 HEADER = ("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", "verdict", "true value")
 
 
@@ -37,6 +39,7 @@ class View(Shown):
     """The step Answer."""
 
     fit: Fit | None = None
+    predicted: Predictions = {}  # noqa: RUF012 - replaced, never changed
     experiment = ""  # "": all on one axis
     log_x = log_y = False
     bands = True
@@ -67,7 +70,7 @@ class View(Shown):
             self.more.news()
 
     async def _open(self) -> None:
-        self.fit = await self.desk.fitted()
+        self.fit, self.predicted = await self.desk.fitted(), await self.desk.predictions()
         if self.page.client.is_deleted or self.page.step is not self:
             return
         with self.page.main:
@@ -89,19 +92,28 @@ class View(Shown):
     def _show(self, fit: Fit) -> None:
         if self.desk.is_stale:
             parts.say(STALE, "mind")
+        self._headline(fit)
+        if fit.solution is None:
+            return
+        self._estimates(fit)
+        if len(fit.optima) > 1:
+            self._optima(fit)
+        self.pictures = parts.tag("div")
+        self._draw(fit)
+        self.more = further.Further(self, fit)
+        self.more.build()
+
+    def _headline(self, fit: Fit) -> None:
         told = summary(fit)
         with parts.card():
             parts.text("p", told.headline, "headline", id="headline")
             with parts.tag("div").style("margin-top: 14px"):
                 for k, words in enumerate(told.sentences):
                     parts.say(words, KINDS[told.kind] if k == 0 else "")
-        if fit.solution is None:
-            return
+
+    def _estimates(self, fit: Fit) -> None:
         with parts.card("Estimates"):
-            level = 100 * 0.95
-            parts.table(
-                HEADER, estimate_cells(fit, level / 100), ESTIMATES_NUMERIC, "Estimates with intervals"
-            )
+            parts.table(HEADER, estimate_cells(fit, LEVEL), ESTIMATES_NUMERIC, "Estimates with intervals")
             for line in error_lines(fit):
                 parts.text("p", line, "quiet")
             searches = f"; {agreement(fit)}" if len(fit.searches) > 1 and fit.success else ""
@@ -109,16 +121,11 @@ class View(Shown):
             with parts.tag("details"):
                 parts.text("summary", "Likelihood, criteria, residuals")
                 parts.text("pre", "\n".join(statistics_lines(fit)), "words")
-        if len(fit.optima) > 1:
-            with (
-                parts.card("Other optima", "The different optima that the searches reached, the best first."),
-                parts.tag("div", "scroll"),
-            ):
-                parts.text("pre", optima_text(fit), "words").style("white-space: pre")
-        self.pictures = parts.tag("div")
-        self._draw(fit)
-        self.more = further.Further(self, fit)
-        self.more.build()
+
+    def _optima(self, fit: Fit) -> None:
+        words = "The different optima that the searches reached, the best first."
+        with parts.card("Other optima", words), parts.tag("div", "scroll"):
+            parts.text("pre", optima_text(fit), "words").style("white-space: pre")
 
     # ---- curves ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +151,7 @@ class View(Shown):
                     )
                 parts.text("span", "Hold Ctrl and turn the wheel to zoom; drag to move.", "quiet")
                 self._horizon(fit)
-            predictions = self.desk.predictions() if self.until is None else {}
+            predictions = self.predicted if self.until is None else {}
             model = problem.model
             names = [*model.observables, *(name for name in model.states if name not in model.observables)]
             for name in names[: 2 * self.desk.settings.panels]:
@@ -203,7 +210,8 @@ class View(Shown):
             Chart(options, f"{name}: data, fit and band", 290)
             if standardised:
                 parts.text("div", "standardised residuals", "quiet")
-                options = charts.panel(self.palette, time, standardised, log_x=self.log_x, low=True)
+                above = charts.span(shown, self.log_x)
+                options = charts.panel(self.palette, time, standardised, log_x=self.log_x, below=above)
                 Chart(options, f"Residuals of {name}", 130)
 
     def _choose(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,9 @@ def build(view: View) -> None:
     with parts.card(
         "Initial states", "Unknown between bounds, or known. Leave all fields blank where nothing is known."
     ):
-        _table(view, "initial", list(model.states), text, model.states)
+        begun = document.value_at(text, "initial")
+        gone = [name for name in begun if name not in model.states] if isinstance(begun, dict) else []
+        _table(view, "initial", [*model.states, *gone], text, model.states)
         _begin(view, text)
     with parts.tag("div", "two"):
         noise.build(view, tuple(model.observables))
@@ -92,8 +95,21 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
         parts.field(
             fixed, lambda v: _fix(view, path, name, v), f"Fixed value of {name}", "num", inputmode="text"
         )
-    if section != "parameters":
-        return
+    if section == "parameters":
+        _of_parameter(view, path, name, belief, put)
+    if name not in known and (section == "initial" or name not in _in_initial(view)):
+        with parts.tag("td"):
+            parts.button(
+                "Remove",
+                lambda: view.edit(lambda t: document.with_value(t, path, None), f"remove {name}"),
+                "small danger",
+            )
+
+
+def _of_parameter(
+    view: View, path: tuple[str, ...], name: str, belief: dict[str, Any], put: Callable[..., None]
+) -> None:
+    """The cells that initial states do not have."""
     with parts.tag("td"):
         how = next((one for one in ("local", "random") if belief.get(one)), "")
         parts.choice(
@@ -108,13 +124,6 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
         ).style("text-align: left")
     with parts.tag("td"):
         _prior(view, path, name, belief.get("prior"))
-    if name not in known and name not in _in_initial(view):
-        with parts.tag("td"):
-            parts.button(
-                "Remove",
-                lambda: view.edit(lambda t: document.with_value(t, path, None), f"remove {name}"),
-                "small danger",
-            )
 
 
 def _in_initial(view: View) -> set[str]:
@@ -172,8 +181,16 @@ def _begin(view: View, text: str) -> None:
             value: object = "first" if words.strip() == "first" else number_of(words)
             view.edit(lambda t: document.with_value(t, ("t0",), value), "initial time", view)
 
-        parts.field("" if now is None else now, put, "Initial time", "num", placeholder="0")
+        usual = _usual_begin(view)
+        parts.field("" if now is None else now, put, "Initial time", "num", placeholder=usual)
         parts.text("span", "a number, or “first” for the first sample of each experiment", "quiet")
+
+
+def _usual_begin(view: View) -> str:
+    """When the initial states hold if nobody says so."""
+    problem = None if view.reading.file is None else view.reading.file.problem
+    begins = {0.0} if problem is None else {one.t0 for one in problem.experiments}
+    return f"{begins.pop():g}" if len(begins) == 1 else "first"
 
 
 def _units(view: View, text: str, names: list[str]) -> None:

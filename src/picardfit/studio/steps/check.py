@@ -30,11 +30,15 @@ class View(Shown):
     def refresh(self) -> None:
         self.body.clear()
         with self.body:
-            parts.complain(self.reading.mistakes, 20)
+            self.complain()
             if self.reading.file is None:
                 if not self.reading.mistakes:
                     with parts.empty("Nothing to check yet", "There must be data and equations first."):
                         parts.button("Go to data", lambda: self.page.show("data"), "primary")
+                return
+            revision, record = self.desk.checked
+            if revision == self.desk.study.revision:
+                self._show(record)
                 return
             parts.working("Examining the equations …")
         background_tasks.create(self._examine(self.desk.study.revision))
@@ -62,6 +66,8 @@ class View(Shown):
             record = json.loads(out)
         except ValueError:
             record = {"errors": [{"message": out.decode(errors="replace")}]}
+        self.desk.checked = revision, record
+        self.page.mark()
         here = self.page.step is self and not self.page.client.is_deleted
         if here and revision == self.desk.study.revision:
             with self.page.main:
@@ -76,7 +82,9 @@ class View(Shown):
                 fine = structure.startswith("All ")
                 with parts.card("What can be determined"):
                     parts.say(structure.splitlines()[0], "good" if fine else "mind")
-                    parts.text("pre", "\n".join(structure.splitlines()[1:]), "words")
+                    with parts.tag("details", open=not fine):
+                        parts.text("summary", "How this was found" if fine else "What is entangled")
+                        parts.text("pre", "\n".join(structure.splitlines()[1:]), "words")
             for warning in record.get("warnings", []):
                 parts.say(str(warning), "mind")
             if "measurements" in record:

@@ -11,7 +11,7 @@ from picardfit.display.markup import equations
 from picardfit.errors import InputError
 from picardfit.studio import document, parts
 from picardfit.studio.names import needed_parameters
-from picardfit.studio.steps import intake
+from picardfit.studio.steps import grammar_help, intake
 from picardfit.studio.steps.view import Shown
 
 ACCEPTS = ".toml,.xml,.sbml,.yaml,.yml,.tsv,.csv"
@@ -43,6 +43,7 @@ class View(Shown):
         self.editor.props["id"] = "equations"
         self.editor.props["aria-label"] = "Equations"
         self.spoken = parts.text("div", "", "sr", aria_live="polite")
+        grammar_help.build()
         self.above = parts.tag("div").style("margin-top: 12px")
         self.below = parts.tag("div").style("margin-top: 18px")
         self._show()

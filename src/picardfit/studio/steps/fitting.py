@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nicegui import background_tasks, ui
@@ -25,6 +26,8 @@ class View(Shown):
     """The step Fit."""
 
     drawn = 0.0
+    revision = -1  # of the study that the charts show
+    controls: tuple[object, ...] = ()  # what the controls that are shown depend on
 
     def build(self) -> None:
         parts.head("Fit", LEAD)
@@ -35,18 +38,26 @@ class View(Shown):
         self.timer = ui.timer(0.5, self._tick)
 
     def refresh(self) -> None:
-        self._phase = None
-        self._prepare()
+        if self.reading.revision != self.revision:
+            self.revision, self._phase = self.reading.revision, None
+            self._prepare()
+        elif self._now != self.controls:
+            self._begin()
         self.news()
+
+    @property
+    def _now(self) -> tuple[object, ...]:
+        return self.desk.fitting.phase, self.desk.resumable, self.desk.is_fitted
 
     def _begin(self) -> None:
         """The controls, or what is missing before there can be a fit."""
+        self.controls = self._now
         self.top.clear()
         with self.top:
             if self.reading.file is not None:
                 self._controls()
                 return
-            parts.complain(self.reading.mistakes, 20)
+            self.complain()
             if not self.reading.mistakes:
                 with parts.empty("Nothing to fit yet", "There must be data and equations first."):
                     parts.button("Go to data", lambda: self.page.show("data"), "primary")
@@ -189,12 +200,25 @@ class View(Shown):
         self.box.set_visibility(bool(job.losses))
         if job.losses:
             self.loss.show(charts.losses(self.palette, job.losses))
-        ended = self.desk.predictions() if not job.busy and not self.desk.is_stale else {}
+        self._follow(job.curves)
+        if not job.busy and not self.desk.is_stale:
+            background_tasks.create(self._draw_last())
+
+    async def _draw_last(self) -> None:
+        """Draw the curves of the fit that was saved last."""
+        ended = await self.desk.predictions()
+        if not self.page.client.is_deleted and self.page.step is self:
+            self._follow(
+                {
+                    experiment: {name: _without_gaps(one["time"], values) for name, values in one.items()}
+                    for experiment, one in ended.items()
+                }
+            )
+
+    def _follow(self, curves: Mapping[str, Mapping[str, Any]]) -> None:
+        """Move the curves that are shown: experiment -> quantity -> times and values."""
         for (experiment, name), chart in self.moving.items():
-            found = job.curves.get(experiment, {}).get(name)
-            if name in (last := ended.get(experiment, {})):
-                found = _without_gaps(last["time"], last[name])
-            if found:
+            if found := curves.get(experiment, {}).get(name):
                 chart.follow(charts.pairs(*found))
 
 

@@ -220,17 +220,23 @@ class Further:
         if candidates:
             rows = [(name, _times_words(one)) for name, one in candidates.items() if isinstance(one, dict)]
             parts.table(("candidate", "times"), rows)
-        with parts.tag("div", "row").style("margin: 10px 0"):
+        with parts.tag("div", "row").style("margin: 10px 0; align-items: end"):
             self.planned: dict[str, Any] = {"name": f"plan {len(candidates) + 1}", "times": ""}
-            parts.field(self.planned["name"], lambda v: self.planned.update(name=v), "Name of the candidate")
+            with parts.tag("label", "field"):
+                parts.text("span", "name")
+                parts.field(
+                    self.planned["name"], lambda v: self.planned.update(name=v), "Name of the candidate"
+                )
             last = max(float(one.times[-1]) for one in self.fit.problem.experiments)
             begin = min(one.t0 for one in self.fit.problem.experiments)
-            parts.field(
-                "",
-                lambda v: self.planned.update(times=v),
-                "Times of the candidate",
-                placeholder=f"{begin:g}:{last:g}:10",
-            )
+            with parts.tag("label", "field"):
+                parts.text("span", "times: a list, or from:to:how many")
+                parts.field(
+                    "",
+                    lambda v: self.planned.update(times=v),
+                    "Times of the candidate",
+                    placeholder=f"{begin:g}:{last:g}:10",
+                )
             parts.button("Add a candidate", self._add, "small")
             parts.button(
                 "Rank them", self._rank, "small primary", disabled=not candidates or job.busy, id="rank"

@@ -17,6 +17,7 @@ from picardfit.studio import document, parts
 if TYPE_CHECKING:
     from picardfit.studio.page import Page
 
+EMPTY = "empty"  # chosen where a person wants to begin anew
 STARTERS = {
     Starter.LOTKA_VOLTERRA: "Lynx and hare (predator and prey)",
     Starter.INFLUENZA: "Influenza in a boarding school (SIR)",
@@ -39,8 +40,10 @@ def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
     async def take(event: events.MultiUploadEventArguments) -> None:
         try:
             files = {one.name: await one.read() for one in event.files}
-            text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
-            kept, changed = await asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
+            text = page.desk.text or document.new(page.desk.study.folder.name)
+            kept, changed = await page.wait_for(
+                asyncio.to_thread(lambda: _opening().opened(files, text, adds=adds))
+            )
             page.desk.add_files(kept, f"open {', '.join(kept) or next(iter(files))}", changed)
             parts.notify(f"Opened {', '.join(files)}", "good")
         except InputError as error:
@@ -89,8 +92,9 @@ def paste(page: Page) -> None:
             "Copy the cells in your spreadsheet, the names of the columns in their first row, and paste them here.",
             "quiet",
         )
-        box = parts.tag(
+        box = parts.typed(
             "textarea",
+            "",
             "in wide mono",
             rows=12,
             aria_label="Cells",
@@ -101,13 +105,12 @@ def paste(page: Page) -> None:
         box.on("input", lambda e: content.update(text=e.args), js_handler=parts.VALUE)
         complaint = parts.tag("div")
 
-        def take() -> None:
+        async def take() -> None:
             complaint.clear()
             try:
-                opening = _opening()
-                files = opening.pasted(content["text"])
-                text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
-                page.desk.add_files(files, "paste a table", opening.with_table(text, next(iter(files))))
+                files = await page.wait_for(asyncio.to_thread(lambda: _opening().pasted(content["text"])))
+                text = page.desk.text or document.new(page.desk.study.folder.name)
+                page.desk.add_files(files, "paste a table", _opening().with_table(text, next(iter(files))))
                 dialog.close()
             except InputError as error:
                 with complaint:
@@ -121,10 +124,16 @@ def paste(page: Page) -> None:
 def starters(page: Page) -> None:
     """A list of starters; one that is chosen replaces problem and data, which undo brings back."""
 
-    def take(name: str) -> None:
-        if name:
-            files, text = _opening().starter(name)
+    async def take(name: str) -> None:
+        if name == EMPTY:
+            text = document.new(page.desk.study.folder.name)
+            page.try_to(lambda: page.desk.add_files({}, "begin anew", text))
+        elif name:
+            files, text = await page.wait_for(asyncio.to_thread(lambda: _opening().starter(name)))
             page.try_to(lambda: page.desk.add_files(files, f"starter {name}", text))
 
     options = {"": "Begin with a starter …", **{one.value: words for one, words in STARTERS.items()}}
-    parts.choice(options, "", take, "Begin with a starter", "starter").style("max-width: 260px")
+    if page.desk.text:
+        options[EMPTY] = "An empty study"
+    made = parts.choice(options, "", take, "Begin with a starter", "starter")
+    made.style("max-width: 260px").mark("starters")

@@ -120,9 +120,7 @@ class View(Shown):
             with parts.card("Pictures"):
                 self.wanted: dict[str, str] = {"what": possible[0] if possible else "fit", "as": "png"}
                 with parts.tag("div", "row"):
-                    parts.choice(
-                        possible, self.wanted["what"], lambda v: self.wanted.update(what=v), "Picture"
-                    )
+                    parts.choice(possible, self.wanted["what"], self._want, "Picture")
                     parts.choice(PICTURE_FORMATS, "png", lambda v: self.wanted.update({"as": v}), "Format")
                     parts.button(
                         "Download",
@@ -131,9 +129,8 @@ class View(Shown):
                         "Download the picture",
                         id="download-picture",
                     )
-                parts.text(
-                    "p", "; ".join(f"{one}: {PICTURES[one].words}" for one in possible), "quiet"
-                ).style("margin-top: 8px")
+                words = PICTURES[self.wanted["what"]].words
+                self.described = parts.text("p", words, "quiet", aria_live="polite").style("margin-top: 8px")
             with parts.card("The model for other programs"):
                 self.model = {"as": "python"}
                 with parts.tag("div", "row"):
@@ -149,6 +146,10 @@ class View(Shown):
     def _send(self, path: Path) -> None:
         if path.is_file():
             ui.download.content(path.read_bytes(), path.name)
+
+    def _want(self, what: str) -> None:
+        self.wanted["what"] = what
+        self.described.text = PICTURES[what].words
 
     async def _picture(self, fit: Fit) -> None:
         what, ending = self.wanted["what"], self.wanted["as"]
@@ -187,15 +188,15 @@ class View(Shown):
             "problem.toml", "The whole problem as text. What you change here, the other steps show."
         ):
             parts.complain(self.reading.mistakes, 20)
-            box = parts.tag(
+            box = parts.typed(
                 "textarea",
+                self.desk.text,
                 "in wide mono",
                 rows=22,
                 aria_label="problem.toml",
                 spellcheck="false",
                 id="problem-text",
             )
-            box.props["value"] = self.desk.text
             box.on("input", lambda e: setattr(self, "typed", e.args), js_handler=parts.VALUE)
             with parts.tag("div", "row").style("margin-top: 10px"):
                 parts.button("Save", self._save, "primary", "Save problem.toml", id="save-text")

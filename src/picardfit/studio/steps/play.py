@@ -54,7 +54,7 @@ class View(Shown):
         file, self.sliding = self.reading.file, None
         self.top.clear()
         with self.top:
-            parts.complain(self.reading.mistakes)
+            self.complain(5)
             if file is None or file.problem is None:
                 if not self.reading.mistakes:
                     self._missing()
@@ -128,9 +128,12 @@ class View(Shown):
                 )
                 with parts.tag("div", "row").style("margin-top: 8px"):
                     parts.button("Start the fit here", self._start_here, "small", id="start-here")
-                    parts.button("Back", self._reset, "small", "Back to where the sliders began")
+                    parts.button("Reset", self._reset, "small", "Back to where the sliders began")
                     parts.button(
-                        "log", self._switch_log, f"small {'on' if self.log_y else ''}", "Logarithmic axis"
+                        "log values",
+                        self._switch_log,
+                        f"small {'on' if self.log_y else ''}",
+                        aria_pressed=str(self.log_y).lower(),
                     )
         self._panels()
         self._tell_loss()
@@ -142,8 +145,9 @@ class View(Shown):
         with parts.tag("div", "slider"):
             parts.text("label", one.label, title=one.label)
             shown = parts.text("output", _value_words(value, one.unit))
-            made = parts.tag(
+            made = parts.typed(
                 "input",
+                str(_part(one, value)),
                 type="range",
                 min=0,
                 max=STEPS,
@@ -151,7 +155,6 @@ class View(Shown):
                 aria_label=one.label,
                 aria_valuetext=_value_words(value, one.unit),
             )
-            made.props["value"] = _part(one, value)
             made.props["data-label"] = one.label
             made.on("input", lambda e, o=one: self._move(o, float(e.args)), js_handler=parts.VALUE)
             with parts.tag("div", "ends", aria_hidden="true"):
@@ -183,6 +186,9 @@ class View(Shown):
         await asyncio.sleep(0.12)
         if self.moved is None and self.sliding is sliding and not self.page.client.is_deleted:
             self._tell_loss(curves is None)
+            for shown, made in (self.outputs[label] for label in values if label in self.outputs):
+                made.props["aria-valuetext"] = shown.text
+                made.update()
 
     def _tell_loss(self, nothing: bool = False) -> None:
         assert self.sliding is not None

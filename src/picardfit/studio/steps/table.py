@@ -25,7 +25,11 @@ WORDS = {
     Role.COVARIATE: "covariate",
     Role.IGNORED: "ignored",
 }
-HINT = "Click a point to leave it out, and again to bring it back. Double-click a cell, or press Enter, to edit it."
+LEAVE = "(p) => p.editing ? p.nextCellPosition : false"  # Tab leaves the grid, arrows walk in it
+HINT = (
+    "Click a point to leave it out, and again to bring it back. Double-click a cell, or press Enter, to edit it; "
+    "arrow keys walk between cells."
+)
 
 
 class TableView:
@@ -144,11 +148,8 @@ class TableView:
             with parts.tag("div", "row").style("margin: 12px 0"):
                 for state in states:
                     parts.button(state, lambda s=state: take(s), "primary")
-                parts.button("Cancel", lambda: self._cancel(dialog))
-
-    def _cancel(self, dialog: ui.dialog) -> None:
-        dialog.close()
-        self.view.refresh()
+                parts.button("Cancel", dialog.close)
+        dialog.on("hide", self.view.refresh, args=[])  # what the column is has not changed, or has
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
@@ -180,6 +181,8 @@ class TableView:
             "columnDefs": columns,
             "rowData": self._rows(sheet),
             ":getRowId": "(p) => String(p.data.n)",
+            ":tabToNextCell": LEAVE,
+            ":tabToNextHeader": LEAVE,
             "stopEditingWhenCellsLoseFocus": True,
             "suppressMovableColumns": True,
             "rowHeight": 30,

@@ -1,0 +1,84 @@
+"""The page without a mouse, in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from studio.browsing import STARTERS, browser, needed, opened, studio
+
+CELL = "document.activeElement.closest('.ag-cell') !== null"
+EDITOR = "document.activeElement.closest('.cm-content') !== null"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    needed()
+    with browser() as made:
+        yield made
+
+
+def test_a_field_keeps_what_was_typed_whatever_is_drawn_again(chromium, tmp_path):
+    folder = shutil.copytree(STARTERS / "lotka-volterra", tmp_path / "study")
+    with studio(folder, tmp_path / "log.txt") as running:
+        page = opened(chromium, running.address)
+        page.keyboard.press("Alt+3")
+        field = "[aria-label='Upper bound of birth']"
+        page.wait_for_selector(field)
+        for typed, seen in (("7.5", "input[type=range]"), ("abc", ".say.bad:has-text('abc')")):
+            page.fill(field, typed)
+            page.keyboard.press("Tab")
+            page.wait_for_selector("#undo[title*='upper of birth']")
+            page.wait_for_selector(seen)
+            page.wait_for_selector("#main .working", state="detached")
+            page.wait_for_timeout(300)
+            assert page.input_value(field) == typed
+        page.click("#undo")
+        page.wait_for_selector(".say.bad", state="detached")
+        assert page.input_value(field) != "abc"
+        assert page.complaints == []
+
+
+def tab_until(page, condition, most=40):
+    """Press Tab until something has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate(condition):
+            return
+    raise AssertionError(f"{condition} is never reached")
+
+
+def test_every_step_and_field_is_reached_with_the_keyboard(chromium, tmp_path):
+    folder = shutil.copytree(STARTERS / "lotka-volterra", tmp_path / "study")
+    with studio(folder, tmp_path / "log.txt") as running:
+        page = opened(chromium, running.address)
+        page.keyboard.press("Alt+1")
+        page.wait_for_selector(".ag-cell")
+        tab_until(page, "document.activeElement.closest('.ag-header-cell') !== null")
+        for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+            page.keyboard.press(key)
+        assert page.evaluate(CELL)
+        page.keyboard.press("Enter")
+        page.keyboard.press("Control+a")
+        page.keyboard.type("31")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#undo[title*='row 1 of hare']")
+        page.keyboard.press("Tab")
+        assert not page.evaluate(CELL)  # one Tab leaves the grid
+        page.keyboard.press("Alt+2")
+        page.wait_for_selector(".cm-content")
+        before = page.inner_text(".cm-content")
+        tab_until(page, EDITOR)
+        page.keyboard.press("Tab")
+        assert not page.evaluate(EDITOR)
+        assert page.inner_text(".cm-content") == before
+        page.keyboard.press("Alt+5")
+        page.wait_for_selector("#start-fit")
+        tab_until(page, "document.activeElement.id === 'start-fit'")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#to-answer", timeout=90_000)
+        tab_until(page, "document.activeElement.id === 'to-answer'")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#headline")
+        assert page.complaints == []
