@@ -200,9 +200,8 @@ def _plain_numbers(cells: np.ndarray) -> np.ndarray | None:
     """Texts that are all plain numbers or missing as floats (rows,), else None: most columns are read in one call."""
     with suppress(ValueError, TypeError):
         array = cells.astype(float)
-        missing = np.equal(cells, None)
-        if (np.isfinite(array) | missing).all() and "_" not in "".join(
-            cells[~missing]
+        if not np.isinf(array).any() and not any(
+            "_" in cell for cell in cells if cell
         ):  # tables have no 1_000
             return array
     return None
