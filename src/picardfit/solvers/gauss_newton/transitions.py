@@ -198,24 +198,14 @@ def knot_scales(
 ) -> np.ndarray:
     """(linked, states): the unit of the jumps.
 
-    The scale of a state is its own size in experiments where that is far smaller: with one unit for amplitudes
+    The scale of a state is the size of its data in experiments where that is far smaller: with one unit for amplitudes
     that are a billion apart, the penalty would leave the path of the small experiment in pieces.
     """
-    mesh, told = system.mesh, system.problem.state_sizes
-    peak = np.maximum.reduceat(np.abs(point.path).max(axis=1), mesh.first)  # (experiments, states)
-    own = np.where(_told(system)[:, None], np.maximum(told, peak), 0.0)
-    by_experiment = apart.scales(own, scale)
+    mesh = system.mesh
+    by_experiment = apart.scales(system.problem.measured_sizes, scale)
     if by_experiment is not None:
         scale = by_experiment[mesh.experiment]
     return segment_scales(mesh, point.states, point.path, scale)[mesh.inner_rows]
-
-
-def _told(system: Discretisation) -> np.ndarray:
-    """(experiments,) bool: where data or known initial values tell the size of every state.
-
-    Elsewhere a state may be zero, and continuity in units of its rounding errors would weigh more than all data.
-    """
-    return np.asarray((system.problem.state_sizes > 0).all(axis=1))
 
 
 def continuity_unit(system: Discretisation, point: Point, apart: Apart = Apart()) -> float:
@@ -228,8 +218,7 @@ def continuity_unit(system: Discretisation, point: Point, apart: Apart = Apart()
     links between them act in series, so each must be stiffer by their number.
     """
     problem, segments, samples = system.problem, len(system.mesh), len(system.problem.samples.times)
-    own = np.where(_told(system)[:, None], problem.output_sizes, 0.0)
-    by_experiment = apart.scales(own, problem.output_scale)
+    by_experiment = apart.scales(problem.output_sizes, problem.output_scale)
     size = problem.output_scale if by_experiment is None else by_experiment[problem.samples.experiment]
     per_sample = system.objective.curvature(size, point.outputs) / samples
     return per_sample * max(samples / segments, segments / samples)
