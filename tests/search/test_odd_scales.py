@@ -50,30 +50,6 @@ def test_experiments_of_very_different_amplitude(ratio):
         assert both.standard_errors[name] == pytest.approx(alone.standard_errors[name] / np.sqrt(2), rel=1e-2)
 
 
-@pytest.mark.parametrize(
-    "noise", [pf.Noise(proportional=0.02), pf.LogNormal(0.02)], ids=["proportional", "log"]
-)
-@pytest.mark.parametrize("ratio", [1e6, 1e12, 1e18])
-def test_one_search_suffices_for_experiments_of_very_different_amplitude(noise, ratio):
-    """The rate of decay does not depend on the units in which each of two experiments is measured."""
-    curve, rng = np.exp(-0.7 * TIMES), np.random.default_rng(1)
-    data = [curve * (1 + 0.02 * rng.standard_normal(len(TIMES))) for _ in range(2)]
-
-    def fitted(*sizes):
-        runs = [
-            pf.Experiment(TIMES, {"x": a * x}, name=f"{a:g} {k}")
-            for k, (a, x) in enumerate(zip(sizes, data, strict=True))
-        ]
-        problem = pf.Problem(pf.Model("x' = -k*x"), runs, {"k": (0.0, 5.0)}, noise=noise)
-        return pf.fit(problem, policy=pf.SearchPolicy(most=1))
-
-    plain, apart = fitted(1.0, 1.0), fitted(ratio**-0.5, ratio**0.5)
-    assert apart.success
-    assert apart.iterations <= plain.iterations + 3
-    assert apart.parameters["k"] == pytest.approx(plain.parameters["k"], rel=1e-6)
-    assert apart.standard_errors["k"] == pytest.approx(plain.standard_errors["k"], rel=1e-4)
-
-
 def test_simulation_in_mixed_units():
     """y' = c x with x in units of 1e12 and y in units of 1e-12: y = y0 + c (1 - exp(-k t)) x0 / k."""
     model = pf.Model("x' = -k*x\ny' = c*x")

@@ -52,9 +52,8 @@ def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Ar
 def segment_scales(mesh: Mesh, states: Array, path: Array, scale: Array, smallest: float = 1e-4) -> Array:
     """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
 
-    `scale`: (states,) or (segments, states). The value applies to states that keep one sign in an experiment and may
-    span many powers of ten; `smallest` is the fraction of the scale (of the whole path) below which values are not
-    distinguished.
+    The latter applies to states that keep one sign in an experiment and may span many powers of ten; `smallest` is the
+    fraction of the scale (of the whole path) below which values are not distinguished.
     """
     flat = path.reshape(len(mesh), -1)
     size = (len(mesh.first), *path.shape[1:])

@@ -47,13 +47,8 @@ def curved(factor: Array, rows: Array) -> Array:
 
 
 def sum_of_medians(each: Array, size: Array) -> float:
-    """Sum over the columns of (samples, outputs) of count times median times size^2; NaN entries do not count.
-
-    `size`: (outputs,), or (samples, outputs) where it differs between experiments.
-    """
+    """Sum over the columns of (samples, outputs) of count times median times size^2; NaN entries do not count."""
     total = 0.0
-    if size.ndim > 1:
-        each, size = each * size**2, np.ones(each.shape[1])
     for column, one in zip(each.T, size, strict=True):
         seen = column[np.isfinite(column)]
         if len(seen):

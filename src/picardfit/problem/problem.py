@@ -262,13 +262,6 @@ class Problem:
         return np.asarray(np.maximum(spread, self.samples.statistics.least * np.abs(filled).max(axis=0)))
 
     @cached_property
-    def output_sizes(self) -> np.ndarray:
-        """(experiments, observables): the largest measured value of each observable, 0 where never measured."""
-        sizes = np.zeros((len(self.experiments), self.samples.data.shape[1]))
-        np.maximum.at(sizes, self.samples.experiment, np.abs(np.nan_to_num(self.samples.data)))
-        return sizes
-
-    @cached_property
     def state_sizes(self) -> np.ndarray:
         """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells."""
         return known_sizes(self)

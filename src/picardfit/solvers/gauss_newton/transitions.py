@@ -183,14 +183,9 @@ def _on_mesh(state: State, system: Discretisation, point: Point, linear: Lineari
 
 @dataclass(frozen=True)
 class Apart:
-    """When a state or an output has a scale of its own in an experiment, beside its scale in all of them."""
+    """When a state has a scale of its own in an experiment, beside its scale in all of them."""
 
     below: float = 1e-2  # all of its data there are smaller than this fraction of the scale; chosen
-
-    def scales(self, own: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
-        """(experiments, columns): `own`, the size of the data there, where that is far smaller; None if nowhere."""
-        small = (own > 0) & (own < self.below * scale)
-        return np.where(small, own, scale) if len(own) > 1 and small.any() else None
 
 
 def knot_scales(
@@ -198,29 +193,25 @@ def knot_scales(
 ) -> np.ndarray:
     """(linked, states): the unit of the jumps.
 
-    The scale of a state is the size of its data in experiments where that is far smaller: with one unit for amplitudes
-    that are a billion apart, the penalty would leave the path of the small experiment in pieces.
+    A state that changes sign has the size of its data in experiments where that is far smaller: with one unit for
+    amplitudes that are a billion apart, the penalty would leave the path of the small experiment in pieces.
     """
-    mesh = system.mesh
-    by_experiment = apart.scales(system.problem.measured_sizes, scale)
-    if by_experiment is not None:
-        scale = by_experiment[mesh.experiment]
-    return segment_scales(mesh, point.states, point.path, scale)[mesh.inner_rows]
+    mesh, data = system.mesh, system.problem.measured_sizes
+    scales = segment_scales(mesh, point.states, point.path, scale)
+    small = (data > 0) & (data < apart.below * scale)  # (experiments, states)
+    if len(data) > 1 and small.any():
+        scales = np.where(small[mesh.experiment] & (scales == scale), data[mesh.experiment], scales)
+    return scales[mesh.inner_rows]
 
 
-def continuity_unit(system: Discretisation, point: Point, apart: Apart = Apart()) -> float:
+def continuity_unit(system: Discretisation, point: Point) -> float:
     """The penalty that weighs as much as the data, in scaled states.
-
-    An output has its own scale in experiments where it is far smaller, as the states have. Where noise is proportional,
-    its curvature there is larger by the square of the ratio; a penalty of that size would lose the data by rounding.
 
     With several samples in a segment that is their curvature per segment. With several segments between samples the
     links between them act in series, so each must be stiffer by their number.
     """
     problem, segments, samples = system.problem, len(system.mesh), len(system.problem.samples.times)
-    by_experiment = apart.scales(problem.output_sizes, problem.output_scale)
-    size = problem.output_scale if by_experiment is None else by_experiment[problem.samples.experiment]
-    per_sample = system.objective.curvature(size, point.outputs) / samples
+    per_sample = system.objective.curvature(problem.output_scale, point.outputs) / samples
     return per_sample * max(samples / segments, segments / samples)
 
 
