@@ -97,6 +97,16 @@ def test_what_comes_next(evidence, what, index):
         (pf.SearchPolicy(effort=6), of(hit(100), hit(200, 1), hit(200, 1)), Next.RESCUE),
         (pf.SearchPolicy(effort=5), of(hit(100), hit(200, 1), hit(200, 1)), Next.CERTIFY),
         (pf.SearchPolicy(effort=9), of(hit(100), hit(300, 1), rescues=1, candidates=(8,)), Next.SEARCH),
+        (  # one that ended where another had been took less than a search does
+            pf.SearchPolicy(effort=6),
+            of(hit(100), SearchFacts(1, optimum=0, arrived=True), hit(400, 1)),
+            Next.RESCUE,
+        ),
+        (
+            pf.SearchPolicy(effort=2),
+            of(hit(100), hit(300), plateau=True, rescues=1, candidates=(8,)),
+            Next.SEARCH,
+        ),
         (
             pf.SearchPolicy(effort=9),
             of(hit(100), hit(300, 1), rescues=1, simulated=500, candidates=(8,)),

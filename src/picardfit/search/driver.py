@@ -142,6 +142,7 @@ class _Driver:
             k: SearchFacts(
                 one.work / self.unit,
                 optimum=ranks.get(k),
+                arrived=self._came_to_another(k),
                 limited=quick and one.status is Status.ITERATION_LIMIT,
                 begun=one.status is not Status.NOT_FINITE or one.unknowns is not None,
             )

@@ -34,7 +34,7 @@ class SearchPolicy:
     agree: int = 2  # searches that must end in the best optimum
     doubt: int = 1  # how many more for each reason to doubt it (see above): docs/decisions/017
     most: int = 8  # searches at most, besides those from candidates or exchanged rates; 1: exactly one
-    effort: float = 60.0  # work of the whole fit, in units of the quickest search that converged
+    effort: float = 100.0  # work of the whole fit, in units of the quickest search that converged
     searching: float = 5.0  # part of it after which no slice begins before candidates are simulated
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
@@ -94,6 +94,7 @@ class SearchFacts:
     work: float  # in units of the first step of the first search
     ended: bool = True  # False while it waits
     optimum: int | None = None  # in which optimum it ended, 0 is the best so far; None: in none
+    arrived: bool = False  # whether it ended early, where another one had been
     limited: bool = False  # whether the user's limit of iterations, less than a slice, ended it
     begun: bool = True  # False if its start has no path: the equations are infinite there
 
@@ -224,9 +225,12 @@ def _fair_share(evidence: Evidence, policy: SearchPolicy) -> float:
 
 
 def _left(evidence: Evidence, policy: SearchPolicy) -> float:
-    """The work that the fit may still do; without limit as long as no search has converged."""
-    spent = evidence.simulated + sum(one.work for one in evidence.searches.values())
-    return policy.effort * min(_converged(evidence), default=inf) - spent
+    """The work that the fit may still do; without limit as long as no search has converged where data say something."""
+    if evidence.plateau:
+        return inf
+    searches = evidence.searches.values()
+    whole = [one.work for one in searches if one.optimum is not None and not one.arrived]
+    return policy.effort * min(whole, default=inf) - evidence.simulated - sum(one.work for one in searches)
 
 
 def _converged(evidence: Evidence) -> list[float]:
