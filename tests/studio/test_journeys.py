@@ -224,7 +224,7 @@ def test_an_sbml_model(chromium, running, tmp_path):
 def test_stop_and_go_on_with_a_second_tab(chromium, running, tmp_path):
     path = running.folder / "problem.toml"
     path.write_text(
-        path.read_text(encoding="utf-8").replace("seed = 0", "starts = 150\nseed = 0"), encoding="utf-8"
+        path.read_text(encoding="utf-8").replace("seed = 0", "starts = 400\nseed = 0"), encoding="utf-8"
     )
     page = opened(chromium, running.address)
     step(page, "Fit")
@@ -239,5 +239,5 @@ def test_stop_and_go_on_with_a_second_tab(chromium, running, tmp_path):
     assert (running.folder / "results" / "fit.json").is_file()
     page.click("#resume-fit")
     page.wait_for_selector("text=The fit has ended.", timeout=120_000)
-    assert len(saved(running).searches) == 150
+    assert len(saved(running).searches) == 400
     assert page.complaints == []
