@@ -34,7 +34,7 @@ class SearchPolicy:
     agree: int = 2  # searches that must end in the best optimum
     doubt: int = 1  # how many more for each reason to doubt it (see above): docs/decisions/017
     most: int = 8  # searches at most, besides those from candidates or exchanged rates; 1: exactly one
-    effort: float = 100.0  # work of the whole fit, in units of the quickest search that converged
+    effort: float = 100.0  # work of the whole fit, in units of the first search that converged
     searching: float = 5.0  # part of it after which no slice begins before candidates are simulated
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
@@ -225,12 +225,18 @@ def _fair_share(evidence: Evidence, policy: SearchPolicy) -> float:
 
 
 def _left(evidence: Evidence, policy: SearchPolicy) -> float:
-    """The work that the fit may still do; without limit as long as no search has converged where data say something."""
-    if evidence.plateau:
+    """The work that the fit may still do; without limit as long as no search has converged where data say something.
+
+    A search that ended where another one had been, or that began at a candidate, takes less work than a search.
+    """
+    searches = evidence.searches
+    whole = [
+        k for k, one in searches.items() if one.optimum is not None and not one.arrived and k < policy.most
+    ]
+    if evidence.plateau or not whole:
         return inf
-    searches = evidence.searches.values()
-    whole = [one.work for one in searches if one.optimum is not None and not one.arrived]
-    return policy.effort * min(whole, default=inf) - evidence.simulated - sum(one.work for one in searches)
+    spent = evidence.simulated + sum(one.work for one in searches.values())
+    return policy.effort * searches[min(whole)].work - spent
 
 
 def _converged(evidence: Evidence) -> list[float]:
