@@ -162,6 +162,10 @@ ANTIMONY: dict[str, tuple[str, str]] = {
         "x' = -0.3*x; x = 2; y' = 0; y = 0; a = 3.1; b = 1.2; at (time >= a): x = x + 1, y = x; at (time >= b): x = 2*x",
         "x y",
     ),
+    "an event at a time that is a parameter and 0": (
+        "x' = -0.3*x; x = 2; a = 0; b = 1.2; at (time >= a): x = x + 1; at (time >= b): x = 2*x",
+        "x",
+    ),
     "a constant that is set at times that are parameters": (
         "x' = u - 0.3*x; x = 2; u = 0; a = 3.1; b = 1.2; at (time >= a): u = 2; at (time >= b): u = 1",
         "x",

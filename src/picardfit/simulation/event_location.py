@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from picardfit.formulas.algebra import names
 from picardfit.model.inputs import constant_between_breaks, values_at
 from picardfit.model.model import Model
 from picardfit.model.switches import switched
@@ -133,6 +134,10 @@ class _Work:
         value = self.triggers(self.time, self.x)
         self.trigger_size = np.abs(value)
         self.holds = value > 0  # (events,) bool
+        for k in np.flatnonzero(value == 0):  # SBML's `time >= 0` holds from the beginning
+            one = model.events[k]
+            on_time = not names(one.trigger) & set(model.states)
+            self.holds[k] = on_time and one.may_stay and not one.begins_false
         self.at_start = [
             k for k, one in enumerate(model.events) if one.begins_false and value[k] > 0 and not run.begun
         ]

@@ -189,8 +189,7 @@ class Reader:
         together = [[event for event in self.events if i in event.values] for i in stepped]
         together.append([event for event in self.events if {*event.values, *event.diluted} - stepped])
         return any(
-            len(group) > 1 and any(event.trigger and identifiers(event.trigger) for event in group)
-            for group in together
+            len(group) > 1 and any(identifiers(event.trigger) - {""} for event in group) for group in together
         )
 
     def _is_stepped(self, identifier: str) -> bool:
