@@ -312,6 +312,7 @@ def change(record, where, value):
         (("problem", "truth", "states"), {}, "`states` in truth"),
         (("problem", "nominal"), {"theta1": "low"}, "value of `theta1` is 'low'"),
         (("trace",), [[1.0, 2.0, 3.0, 4.0]], "`trace` has the shape"),
+        (("searches", 0, "parameters"), {"theta1": 1.0}, "earch 0 in `searches` does not name"),
     ],
 )
 def test_a_damaged_entry_is_named(record, tmp_path, where, value, words):

@@ -27,6 +27,8 @@ from picardfit.files.population_file import population_from
 from picardfit.files.sections.settings import METHODS as METHODS_BY_FILE_NAME
 from picardfit.fit import Fit
 from picardfit.problem.json_values import array, entries, get, get_optional, number, plain
+from picardfit.problem.named_values import parameters_of
+from picardfit.problem.problem import Problem
 from picardfit.problem.serialisation import notice_from, notice_record, problem_from, problem_record
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
@@ -194,7 +196,7 @@ def _fit(record: Mapping[str, object]) -> Fit:
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         seed=get(record, "seed", int),
-        searches=tuple(_from_fields(SearchSummary, one) for one in entries(record, "searches", dict)),
+        searches=tuple(_search(one, problem) for one in entries(record, "searches", dict)),
         trace=trace_of(get(record, "trace")),
         warnings=tuple(map(notice_from, get(record, "warnings", list))),
         policy=_from_fields(SearchPolicy, get(record, "policy", dict)),
@@ -203,6 +205,16 @@ def _fit(record: Mapping[str, object]) -> Fit:
     if fit.solution is not None:
         _check_solution(fit, fit.solution, number(get(record, "objective"), "objective"))
     return fit
+
+
+def _search(record: Mapping[str, object], problem: Problem) -> SearchSummary:
+    one: SearchSummary = _from_fields(SearchSummary, record)
+    if (
+        one.cluster is not None
+        and one.parameters.keys() != parameters_of(problem, problem.layout.lower).keys()
+    ):
+        raise InputError("files.saved_search", str(one.start))
+    return one
 
 
 def _check_solution(fit: Fit, solution: Solution, value: float, tolerance: float = 1e-6) -> None:
