@@ -202,7 +202,7 @@ class _Driver:
         """The objective at an optimum, or of the unknowns where a search has ended or waits without one."""
         if index < 0:
             return self.value_of_given
-        if self._is_optimum(index) or self._came_to_another(index):
+        if self._is_optimum(index):
             return self.endings[index].value
         work, unknowns = self.spent.get(index, np.inf), self._unknowns(index)
         if (index, work) not in self.simulated:
@@ -211,7 +211,7 @@ class _Driver:
         return self.simulated[index, work]
 
     def _came_to_another(self, index: int) -> bool:
-        """Whether a search ended where another one had been: its path is nearly closed."""
+        """Whether a search ended where another one had been, before its own end."""
         return index in self.endings and self.endings[index].arrived_at is not None
 
     def _is_optimum(self, index: int) -> bool:

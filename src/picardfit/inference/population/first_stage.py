@@ -38,7 +38,14 @@ class FirstStage:
     apart: float = 0.3  # largest difference of typical values, in their units, that counts as one optimum
     shooting: Rescue = field(
         default=Rescue(
-            candidates=64, lanes=16, experiments=1000, parents=2, finalists=16, patience=3, vain=0.0
+            lead=None,
+            candidates=64,
+            lanes=16,
+            experiments=1000,
+            parents=2,
+            finalists=16,
+            patience=3,
+            vain=0.0,
         )
     )
 
