@@ -9,7 +9,8 @@ from bounds of a factor of 2 to 5 to both sides of the truth. `tank`: a tank tha
 starts, and the coverage of 95 % intervals. `lag`: a dose after an unknown lag time, coverage. `kink`: the same with a
 sample one standard error before the dose, where the likelihood has a kink; coverage of Fisher's intervals and of
 profiles. `apart`: these data without that sample. `division`: a cell that grows and divides at a threshold; the number
-of divisions differs, coverage.
+of divisions differs, coverage. `thermostat`: 33 events, held parameters a little off and an unknown initial
+temperature, begun at the truth or not, 12 data sets; eight with two open parameters, one search each from the truth.
 """
 
 from __future__ import annotations
@@ -93,6 +94,53 @@ def division(seed: int) -> pf.Problem:
     return pf.Problem(CELL, data, CELL_BOUNDS, {"mass": (0.5, 3)}, noise=pf.Noise(0.03))
 
 
+ROOM = pf.Model(
+    "T' = (on*heat - loss*(T - outside))/2\non' = 0\nwhen T > 21.5: on = 0\nwhen T < 19.5: on = 1",
+    observables=["T"],
+    inputs=["outside"],
+)
+ROOM_TRUTH = {"heat": 6.0, "loss": 0.15}
+
+
+def room(begin: float, rng: np.random.Generator) -> pf.Experiment:
+    """Two days of temperatures every 15 minutes."""
+    times, outside = np.arange(0, 48, 0.25), {"outside": "3 + 5*sin(2*3.14159265*(t - 9)/24)"}
+    clean = pf.simulate(ROOM, ROOM_TRUTH, {"T": begin, "on": 1.0}, times, outside).observables["T"]
+    noisy = np.round(clean + 0.15 * rng.standard_normal(len(times)), 3)
+    return pf.Experiment(times, {"T": noisy}, inputs=outside)
+
+
+def heated(data: pf.Experiment, parameters: dict) -> pf.Problem:
+    return pf.Problem(ROOM, data, parameters, {"T": (15, 25), "on": 1.0}, noise=pf.Noise(0.15))
+
+
+def thermostat() -> None:
+    """How often the optimum is reached: at most as high as the truth, or within 0.5 K of it with held parameters."""
+    begins, reached = (18.0, 20.5), 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        days = [room(begin, rng) for begin in begins]
+        for begin, day in zip(begins, days, strict=True):
+            shifts = {
+                name: 1 + size * rng.standard_normal() for name, size in (("heat", 0.004), ("loss", 0.002))
+            }
+            problem = heated(day, {name: ROOM_TRUTH[name] * shift for name, shift in shifts.items()})
+            for start in (None, {"T": begin}):
+                fit = pf.fit(problem, start_initial=start, progress=False)
+                reached += fit.success and abs(fit.initial_states["experiment 1"]["T"] - begin) < 0.5
+    print(f"thermostat: {reached} of 24 initial temperatures with held parameters", flush=True)
+    reached = 0
+    for seed in range(8):
+        initial = {"T": begins[seed % 2]}
+        problem = heated(
+            room(initial["T"], np.random.default_rng(seed)), {"heat": (0.2, 20), "loss": (0.01, 1)}
+        )
+        one = pf.SearchPolicy(most=1)
+        fit = pf.fit(problem, start=ROOM_TRUTH, start_initial=initial, policy=one, progress=False)
+        reached += fit.success and fit.nllh <= problem.nllh(ROOM_TRUTH, initial)
+    print(f"thermostat: {reached} of 8 single searches from the truth", flush=True)
+
+
 PARTS = {
     "izhikevich": (neuron, NEURON_TRUTH, False),
     "tank": (tank, TANK_TRUTH, True),
@@ -165,11 +213,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS, "thermostat"], default=[])
     parser.add_argument("--sets", type=int, default=200, help="data sets for coverage")
     parser.add_argument("--starts", type=int, default=10, help="poor starts")
     given = parser.parse_args()
-    for name in given.parts or PARTS:
+    for name in given.parts or (*PARTS, "thermostat"):
+        if name == "thermostat":
+            thermostat()
+            continue
         if name in ("izhikevich", "tank"):
             starts(name, given.starts)
         if PARTS[name][2] and given.sets:

@@ -127,7 +127,7 @@ SECOND = {
         room,
         (
             "fit .",
-            "validate . --data other.tsv --set T=20.5 --json",
+            "validate . --data other.tsv --json",
             PAPER,
             "predict . --times 48:60:121 --out prediction.csv --out prediction.png",
             EXPORT,

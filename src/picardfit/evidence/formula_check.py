@@ -16,7 +16,7 @@ import numpy as np
 
 from picardfit.formulas.exact_values import exact_value, token_count
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.added_inputs import INFUSION
+from picardfit.model.added_inputs import INFUSION, INPUT_TIME, SLOPE
 from picardfit.solvers.loop import Solution
 
 Point = dict[str, float]  # name -> value
@@ -67,20 +67,27 @@ def _points(solution: Solution, count: int) -> list[tuple[Point, np.ndarray]]:
             min(node, nodes - 2) if problem.timed is not None and nodes > 1 else node
         )  # not where a mode changes
         clock = mesh.node_times if problem.timed is None else solution.path[..., -1]
-        inputs = system.field.inputs[segment, node, : len(model.inputs)]
-        if (
-            len(inputs) < system.field.inputs.shape[-1]
-        ):  # varying ones, known where the node was before its knot moved
-            now, one = clock[segment, node : node + 1], problem.experiments[mesh.experiment[segment]]
-            inputs = one.inputs_at(model.inputs, now)[0]
+        given = dict(
+            zip(problem.solved_model.inputs, system.field.inputs[segment, node].tolist(), strict=True)
+        )
         values = dict(zip(names, point.params[mesh.experiment[segment]].tolist(), strict=False))
-        values |= dict(zip(model.inputs, inputs.tolist(), strict=True))
+        values |= _inputs_at(given, model.inputs, float(clock[segment, node]))
         values |= dict(zip(model.states, solution.path[segment, node].tolist(), strict=False))
         rates = values if model.text else {}
         infused = np.array([rates.get(f"{INFUSION}{state}", 0.0) for state in model.states])
         slopes = point.slopes[segment, node, : len(infused)] - infused
         found.append(({**values, "t": float(clock[segment, node])}, slopes))
     return found
+
+
+def _inputs_at(given: Mapping[str, float], names: Sequence[str], now: float) -> Point:
+    """The inputs that the kernels see at a time of the clock.
+
+    Varying ones are lines through their value and slope where the node was before its knot moved (model/clock.py),
+    which on an open path may be far from the inputs themselves.
+    """
+    since = now - given.get(INPUT_TIME, now)
+    return {name: given[name] + given.get(SLOPE + name, 0.0) * since for name in names}
 
 
 def difference_at(

@@ -15,6 +15,7 @@ from picardfit.parallel.ordered_map import Interrupted
 from picardfit.problem.json_values import Record, plain
 from picardfit.problem.problem import Problem, Start
 from picardfit.search.events.revision import revised, start_along
+from picardfit.search.events.simulated_starts import given_start, scanned_start, with_known_parameters
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of
 from picardfit.search.starts import make_start, spread_evenly
@@ -141,7 +142,29 @@ def start_at(request: Request, task: Task) -> Start:
     given = request.given if index == 0 or part is not None else np.full_like(request.given, np.nan)
     matched = part is None or (index - undrawn(request)) % 2 == 1
     with np.errstate(all="ignore"):
-        return make_start(request.first, given, part=part, matched=matched)
+        start = make_start(request.first, given, part=part, matched=matched)
+        if request.first.timed is None:
+            return start
+        return _on_simulated_events(request, task, start) or start
+
+
+def _on_simulated_events(request: Request, task: Task, start: Start) -> Start | None:
+    """A start with simulated events where all parameters are known, or where given ones simulate better than matched.
+
+    None where the events that the data show are to be preferred.
+    """
+    problem, (index, _) = request.first, task
+
+    def worth(unknowns: np.ndarray) -> float:
+        return value_at(problem, unknowns, QuickIntegration())
+
+    if with_known_parameters(problem):
+        wanted = np.where(np.isfinite(request.given), request.given, problem.layout.start)
+        pinned = np.isfinite(wanted) & (index == 0)
+        return scanned_start(problem, start, pinned, index, worth, request.seed)
+    if index or not request.has_given:
+        return None
+    return given_start(problem, start, make_start(problem), worth)
 
 
 def begin(request: Request, start: Start) -> Run:

@@ -63,6 +63,17 @@ def test_derivatives_of_event_times_under_an_input_are_those_of_differences(driv
         np.testing.assert_allclose(found[:, column], slope, atol=2e-6 * np.abs(slope).max())
 
 
+def test_equations_of_an_open_path_are_checked_at_the_inputs_that_it_has():
+    """Far from its end a search sees an input as a line, whose values are no fault of the compiled equations."""
+    known = {"x": 0.2}
+    problem = problem_of(INTEGRATING, TRUTH, BOUNDS, 0.02, known, known, inputs={"u": DRIVES["a formula"]})
+    fit = pf.fit(
+        problem, pf.LiftedGaussNewton(max_iterations=3), policy=pf.SearchPolicy(most=1), progress=False
+    )
+    assert not fit.success
+    assert fit.certificate.formula_error == 0
+
+
 def test_a_noise_level_that_an_input_decides():
     known = {"x": 0.2}
     problem = problem_of(INTEGRATING, TRUTH, BOUNDS, 0.02, known, known, inputs={"u": DRIVES["a formula"]})
