@@ -12,6 +12,7 @@ from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
+from picardfit.evidence.event_kinks import held_at, kink_at, solution_of
 from picardfit.evidence.event_sides import rows_on_sides
 from picardfit.evidence.fisher import Information, information
 from picardfit.evidence.formula_check import formula_error
@@ -121,7 +122,12 @@ def _promised(solution: Solution, found: Information, size: float, settings: Cer
     """The decrease of one more Gauss-Newton step within the bounds.
 
     Along a direction with hardly any curvature the model promises much, but far away: the bounds limit the promise.
+    Where an event is held at a sample, the others are fitted once more.
     """
+    kink = None if solution.system.problem.timed is None else kink_at(solution)
+    held = None if kink is None else held_at(solution, kink)
+    if held is not None and held.is_minimum:
+        return max(0.0, path_value(solution) - path_value(solution_of(held.lower)))
     free = found.promised_decrease()
     if not free > settings.promising * size or len(found.index) > settings.most_unknowns:
         return free

@@ -21,6 +21,7 @@ import numpy as np
 
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice
+from picardfit.evidence.event_kinks import held_at, kink_at
 from picardfit.evidence.fisher import Yardstick
 from picardfit.evidence.optima import DEFAULT as SAME_OPTIMUM
 from picardfit.evidence.optima import SameOptimum
@@ -230,13 +231,17 @@ def _origin(fit: Fit, wanted: Sequence[str], level: float, settings: ProfileSett
     if not (np.isfinite(unit) and unit > 0):
         raise InputError("inference.no_freedom")
     with single_threaded():
+        at = None if fit.problem.timed is None else kink_at(fit.solution)
+        held = None if at is None else held_at(fit.solution, at)
+        if held is not None and held.is_minimum:
+            return Origin(held.lower, unit, limit, held.kink.happenings, settings)
         settled, expansion = None, expansion_at(fit.problem, fit.solution)
         if expansion is not None:
             expansion = refined(expansion, settings.resolution)
             settled = refit(expansion, unit, tolerance=settings.settled_estimate)
     if settled is None:
         raise InputError("inference.profile_not_started", names=list(wanted))
-    return Origin(settled, unit, limit, settings)
+    return Origin(settled, unit, limit, settings=settings)
 
 
 def _branch(work: Work, key: int, shape: tuple[int, int]) -> Branch:

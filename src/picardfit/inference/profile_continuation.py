@@ -15,6 +15,7 @@ import numpy as np
 from picardfit.collocation.bounded_qp import LineStep
 from picardfit.collocation.event_links import as_clocked
 from picardfit.errors import InputError
+from picardfit.inference.profile_sides import SideLimits
 from picardfit.model.scales import Scales
 from picardfit.problem.problem import Schedule
 from picardfit.problem.quantity import quantity as named_quantity
@@ -70,6 +71,9 @@ class Origin:
     settled: Refit
     unit: float  # what one unit of variance costs in the objective
     limit: float  # of z
+    at_samples: frozenset[tuple[int, int]] = (
+        frozenset()
+    )  # events (experiment, number) that are held at samples
     settings: ProfileSettings = DEFAULT
 
 
@@ -135,8 +139,13 @@ class Continuation:
         model = model_step(settled.expansion, self.quantity, c) if np.isfinite(c) else None
         if model is None:
             raise InputError("inference.profile_of_singular_formula", self.quantity.label, value=c)
+        self.limits = SideLimits(problem, self.quantity)
+        self.kept = _not_as_clocked(settled) - origin.at_samples
+        limited = self.limits.limited(settled.expansion, self.kept)
+        if limited is not settled.expansion:
+            settled = replace(settled, expansion=limited)
+            model = model_step(limited, self.quantity, c) or model
         self.estimate = self._point(settled, c, model)
-        self.kept = _not_as_clocked(settled)
 
     @property
     def scale(self) -> Scales:
@@ -241,19 +250,38 @@ class Continuation:
         and the likelihood has kinks there. Samples that the estimate itself has on the other side stay there.
         """
         for _ in range(self.settings.sides):
-            schedule = _as_clocked(found, self.kept)
+            schedule = _as_clocked(found, self.kept | self._limited(found))
             if schedule == found.expansion.system.mesh.schedule:
                 break
-            here = on_sides(replace(found.expansion, point=found.point), schedule)
-            again = None
-            if here is not None:
-                again = refit(here, self.origin.unit, self.quantity, target, self.settings.settled)
-            self.refits += 1
+            again = self._on(found, schedule, target)
             if again is None:
                 return None
             found = again
-            self.linearisations += found.steps
+        for _ in range(self.settings.sides):
+            tried = [self._on(found, one, target) for one in self.limits.others(found, self.kept)]
+            least = self.limits.settings.lower * abs(found.value)
+            lower = [one for one in tried if one is not None and one.value < found.value - least]
+            if not lower:
+                break
+            found = min(lower, key=lambda one: one.value)
         return found
+
+    def _limited(self, found: Refit) -> set[tuple[int, int]]:
+        """Events whose samples are on the sides of the clock, because limits keep them there."""
+        schedule = found.expansion.system.mesh.schedule
+        every = ((e, k) for e, own in enumerate(schedule) for k, one in enumerate(own) if one.events)
+        return {one for one in every if self.limits.is_limited(found.expansion, *one)}
+
+    def _on(self, found: Refit, schedule: Schedule, target: float) -> Refit | None:
+        """The constrained optimum with samples on these sides, from another one."""
+        here = on_sides(replace(found.expansion, point=found.point), schedule)
+        if here is None:
+            return None
+        here = self.limits.limited(here, self.kept)
+        again = refit(here, self.origin.unit, self.quantity, target, self.settings.settled)
+        self.refits += 1
+        self.linearisations += 0 if again is None else again.steps
+        return again
 
     def _close(self, points: list[ProfilePoint], outside: ProfilePoint) -> tuple[list[ProfilePoint], End]:
         """The end point between the last point and one beyond the threshold.

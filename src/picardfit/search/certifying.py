@@ -8,6 +8,7 @@ import numpy as np
 
 from picardfit.errors import Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, certify
+from picardfit.evidence.event_kinks import kink_at
 from picardfit.problem.problem import Problem
 from picardfit.search.final_status import is_settled
 from picardfit.search.searches import continue_from
@@ -33,6 +34,8 @@ def certify_outcome(
         return replace(outcome, solution=None), NOTHING_CERTIFIED
     certificate = certify(outcome.solution)
     if not outcome.status.success or certificate.mismatch <= settings.mismatch:
+        return outcome, certificate
+    if problem.timed is not None and kink_at(outcome.solution) is not None:  # a search would leave it
         return outcome, certificate
     return _refined(method, problem, outcome, certificate, settings)
 

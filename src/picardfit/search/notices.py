@@ -18,6 +18,7 @@ from picardfit.evidence.certificate import (
     path_rows,
     path_value,
 )
+from picardfit.evidence.event_kinks import kinks_at
 from picardfit.evidence.event_sides import samples_beside_events
 from picardfit.evidence.event_times import event_times
 from picardfit.evidence.input_check import input_errors
@@ -180,6 +181,8 @@ def event_notices(request: Request, solution: Solution | None) -> Iterator[Notic
             yield Notice("search.event_never", event.condition)
     with np.errstate(all="ignore"):
         beside = samples_beside_events(solution) or []
+        held = {(kink.experiment, kink.sample) for kink in kinks_at(solution)}
+        beside = [one for one in beside if one[:2] not in held]
         first = make_start(problem, request.given).schedule
     sides: dict[tuple[int, int], list[float]] = {}
     for e, sample, happening in beside:

@@ -67,15 +67,20 @@ class Expansion:
     index: np.ndarray  # (unknowns, 2): experiment and column
     matrix: Arrow  # over the unknowns
     slope: np.ndarray  # (unknowns,)
+    limits: tuple[np.ndarray, np.ndarray] | None = None  # (experiments, width) each, within the bounds
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """How far each unknown may move down and up: (unknowns,) each."""
         layout, at = self.system.problem.layout, tuple(self.index.T)
-        return layout.lower[at] - self.point.unknowns[at], layout.upper[at] - self.point.unknowns[at]
+        if self.limits is None:
+            return layout.lower[at] - self.point.unknowns[at], layout.upper[at] - self.point.unknowns[at]
+        low, high = (limit[at] - self.point.unknowns[at] for limit in self.limits)
+        return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
     def at(self, point: Point) -> Expansion | None:
         """The expansion around another point of this mesh; None where it is not finite."""
-        return _expanded(self.system, point, self.scale, self.settings)
+        moved = _expanded(self.system, point, self.scale, self.settings)
+        return None if moved is None else replace(moved, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,8 @@ def refined(here: Expansion, tolerance: float) -> Expansion:
     found = refinement.refined(system, here.point, here.scale, [wanted])
     if found.system is system:
         return here
-    return _expanded(found.system, found.point, here.scale, settings) or here
+    finer = _expanded(found.system, found.point, here.scale, settings)
+    return here if finer is None else replace(finer, limits=here.limits)
 
 
 def _expanded(

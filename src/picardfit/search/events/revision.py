@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.errors import Status
 from picardfit.evidence.certificate import path_value
+from picardfit.evidence.event_kinks import Kink, held_at, kink_at, kink_beside, solution_of
+from picardfit.evidence.event_sides import samples_beside_events
 from picardfit.problem.event_runs import event_run, timed_model
 from picardfit.problem.problem import Problem, Schedule, Start
 from picardfit.search.events.starts import schedule_of, simulated_events
@@ -24,6 +27,7 @@ class Revision:
 
     rounds: int = 8
     flips: int = 8  # searches with a sample on the other side of an event
+    kinks: int = 8  # samples at which an event is held in turn
     rounding: float = 1e-9  # relative decrease of the objective that counts as none
     points: int = 200  # of the table of a simulated path, besides samples and events
     tolerance: float = 1e-9  # relative, of the simulation
@@ -105,7 +109,47 @@ def revised(
             outcome = outcome.then(run(method, method.init(problem, start), news))
     if tried:
         outcome = _preferred(list(tried.values()), closed, settings)
-    return _on_better_sides(method, problem, outcome, news, settings) if is_exact(method) else outcome
+    if not is_exact(method):
+        return outcome
+    outcome = _at_kink(method, problem, outcome, news, settings)
+    return _on_better_sides(method, problem, outcome, news, settings)
+
+
+def _at_kink(
+    method: ExactMethod, problem: Problem, outcome: Outcome, news: News, settings: Revision
+) -> Outcome:
+    """The outcome with an event at a sample that it has passed, where the objective has its minimum there.
+
+    Where the objective falls on the other side of the sample, a search follows with the sample on that side. If none
+    settles, the outcome is inaccurate: its samples are not on the sides on which a simulation has them.
+    """
+    latest, ended = outcome, outcome
+    for _ in range(settings.kinks):
+        solution = latest.solution
+        if solution is None or not latest.status.success:
+            break
+        with np.errstate(all="ignore"):
+            sides = samples_beside_events(solution)
+            kink = None if sides is None else kink_beside(solution, sides)
+            if not sides:
+                return ended if sides is None else latest
+            held = None if kink is None else held_at(solution, kink)
+            if kink is None or held is None:
+                break
+            ended = replace(outcome, status=Status.INACCURATE)
+            if held.is_minimum:
+                there = solution_of(held.lower)
+                return ended if _passes_another(there, held.kink) else replace(latest, solution=there)
+            latest = latest.then(run(method, method.resume(problem, solution_of(held.lower)), news))
+    return ended
+
+
+def _passes_another(held: Solution, kink: Kink) -> bool:
+    """Whether another event is beyond a sample at which the likelihood has a kink."""
+    sides = samples_beside_events(held) or []
+    others = [one for one in sides if (one[0], one[2]) not in kink.happenings]
+    other = kink_beside(held, others)
+    return other is not None and held_at(held, other) is not None
 
 
 def _preferred(
@@ -133,6 +177,7 @@ def _on_better_sides(
             left -= 1
             with np.errstate(all="ignore"):
                 found = run(method, method.resume(problem, other), news)
+            found = _at_kink(method, problem, found, news, settings)
             if _is_better(problem, found, outcome, settings):
                 better = outcome.then(found)
                 break
@@ -169,6 +214,8 @@ def _is_better(problem: Problem, found: Outcome, outcome: Outcome, settings: Rev
     old, new = path_value(outcome.solution), path_value(found.solution)
     if not new < old - settings.rounding * abs(old):
         return False
+    if kink_at(found.solution) is not None:
+        return True
     with np.errstate(all="ignore"):
         runs = simulated_events(problem, found.solution.unknowns, settings.tolerance)
     same = signature(schedule_of(problem, runs)) == signature(found.solution.system.mesh.schedule)
