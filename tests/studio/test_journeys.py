@@ -174,7 +174,7 @@ def test_four_experiments_with_doses(chromium, running, tmp_path):
     page.wait_for_function("document.querySelector('select[data-column=dose]').value === 'dose'")
     step(page, "Play")
     page.wait_for_selector("#main .working", state="detached")
-    for _ in range(4):  # what is typed while the folder with the new doses is read may be lost
+    for _ in range(4):  # a known fault: what is typed while the folder is being read may be lost
         page.fill("[aria-label='Fixed value of body']", "0")
         page.press("[aria-label='Fixed value of body']", "Enter")
         page.wait_for_timeout(3000)
