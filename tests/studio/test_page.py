@@ -87,7 +87,7 @@ def test_one_can_begin_anew(lynx):
         before = desk.text
         starters = next(iter(user.find(marker="starters").elements))
         assert "An empty study" in [one.text for one in starters.default_slot.children]
-        user.find(marker="starters").trigger("change", "empty")
+        user.find(marker="starters").trigger("take", [1, "empty"])
         await user.should_see("Write the equations", retries=20)
         assert document.plain(desk.text) == {"title": "lynx", "equations": ""}
         desk.undo()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from nicegui import Client, ui
+from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
@@ -24,9 +23,11 @@ def tag(name: str, classes: str = "", **props: object) -> Element:
     return _dressed(ui.element(name), classes, props)
 
 
-def typed(name: str, value: str, classes: str = "", **props: object) -> Element:
+def typed(name: str, value: str, classes: str = "", **props: object) -> Typed:
     """An input or text area, which keeps what is typed into it."""
-    return _dressed(Typed(name, value), classes, props)
+    made = Typed(name, value)
+    _dressed(made, classes, props)
+    return made
 
 
 def text(name: str, words: str, classes: str = "", **props: object) -> TextElement:
@@ -60,39 +61,12 @@ def button(
 
 def field(
     value: object, handler: Handler, label: str, classes: str = "", kind: str = "text", **props: object
-) -> Element:
-    """A field that tells its text when it is left or Enter is pressed.
-
-    What somebody is typing outlives a field that is drawn again, by its label.
-    """
-    client = ui.context.client
-    began = _TYPING.get(client, ("", ""))
-    shown = began[1] if began[0] == label else "" if value is None else str(value)
+) -> Typed:
+    """A field that tells its text when it is left or Enter is pressed, also if it was drawn again meanwhile."""
+    shown = "" if value is None else str(value)
     made = typed("input", shown, f"in {classes}", type=kind, aria_label=label, autocomplete="off", **props)
-
-    def keep(words: str) -> None:
-        _TYPING[client] = label, words
-
-    def left(words: str) -> None:
-        if _TYPING.get(client, ("", ""))[0] == label:  # typed, and not taken yet
-            _TYPING.pop(client)
-            handler(words)
-
-    made.on("input", lambda e: keep(e.args), js_handler=VALUE)
-    for event in (
-        "change",
-        "blur",
-        "keydown.enter",
-    ):  # one that was drawn again while it was typed has no change
-        made.on(event, lambda e: left(e.args), js_handler=VALUE)
-    if began[0] == label:
-        client.run_javascript(f"document.getElementById('c{made.id}')?.focus()")
+    made.tells(label, handler)
     return made
-
-
-_TYPING: WeakKeyDictionary[Client, tuple[str, str]] = (
-    WeakKeyDictionary()
-)  # label and text of the field in hand
 
 
 def tick(value: bool, handler: Handler, label: str, words: str = "") -> Element:
@@ -111,10 +85,10 @@ def choice(
 ) -> Element:
     """A list to choose from: value -> words."""
     named = dict(options) if isinstance(options, Mapping) else {one: one for one in options}
-    with tag("select", f"in {classes}", aria_label=label) as made:
+    with typed("select", value, f"in {classes}", aria_label=label) as made:
         for key, words in named.items():
-            text("option", words, value=key, selected=key == value)
-    made.on("change", lambda e: handler(e.args), js_handler=VALUE)
+            text("option", words, value=key)
+    made.tells(label, handler)
     return made
 
 

@@ -35,22 +35,29 @@ class View(Shown):
         self.upload = intake.uploader(self.page, ACCEPTS)
         self.adding = intake.uploader(self.page, ACCEPTS, adds=True)
         self.body = parts.tag("div")
+        with self.body:
+            self.above, self.middle, self.below = (parts.tag("div") for _ in range(3))
         intake.dropping(self.body, self.upload)
         self.refresh()
 
     def refresh(self) -> None:
         tables = self.reading.tables
         shown = next((one for one in tables if one.number == self.number), tables[0] if tables else None)
-        first = self.table.first if self.table is not None else 0
-        self.body.clear()
-        with self.body:
+        self.above.clear()
+        with self.above:
             parts.complain(self.reading.about("data", "time", "covariates", ""))
             if shown is None:
                 self._begin()
             else:
                 self.number = shown.number
                 self._files()
-                self.table = _table().TableView(self, shown, first)
+        if shown is None or self.table is None or not self.table.renew(shown):
+            first = self.table.first if self.table is not None else 0
+            self.middle.clear()
+            with self.middle:
+                self.table = None if shown is None else _table().TableView(self, shown, first)
+        self.below.clear()
+        with self.below:
             parts.remark(self.reading.remarks)
 
     def followed(self) -> None:

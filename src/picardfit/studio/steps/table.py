@@ -39,10 +39,11 @@ class TableView:
 
     def __init__(self, view: View, table: Table, first: int) -> None:
         self.view, self.number, self.first = view, table.number, first
-        self.desk = view.desk
+        self.desk, self.drawn = view.desk, table.sheet
         with parts.card() as card:
             card.style("padding: 14px 16px")
             self._controls(table.sheet)
+            self.roles = parts.tag("div", "scroll")
             self._roles(table)
             self.pager = parts.tag("div", "row")
             self.grid = ui.aggrid(self._grid_options(table.sheet), auto_size_columns=False)
@@ -69,8 +70,17 @@ class TableView:
         """Draw the picture again, after a change that the grid shows already."""
         table = self.table
         if table is not None:
+            self.drawn = table.sheet
             self._draw(table)
             self._count(table.sheet)
+
+    def renew(self, table: Table) -> bool:
+        """Draw again what the problem file says of the same cells; somebody may be typing in them."""
+        if table.number != self.number or table.sheet is not self.drawn:
+            return False
+        self._roles(table)
+        self._draw(table)
+        return True
 
     def _controls(self, sheet: Sheet) -> None:
         with parts.tag("div", "row spread").style("margin-bottom: 12px"):
@@ -99,8 +109,9 @@ class TableView:
     def _roles(self, table: Table) -> None:
         sheet = table.sheet
         nonmem = is_nonmem(document.data_of(self.desk.text, self.number))
+        self.roles.clear()
         with (
-            parts.tag("div", "scroll"),
+            self.roles,
             parts.tag("div", "row").style("flex-wrap: nowrap; padding-bottom: 10px; align-items: end"),
         ):
             for column in sheet.header:
