@@ -88,9 +88,9 @@ def _from_text(task: Task) -> Task:
 
 
 def _forget() -> None:
-    """Empty every cache of picardfit and SymPy."""
+    """Empty every cache of picardfit and SymPy, but not what belongs to loading: where the libraries of BLAS are."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("picardfit"):
+        if name.startswith("picardfit") and not name.startswith("picardfit.parallel"):
             for member in vars(module).values():
                 if callable(getattr(member, "cache_clear", None)):
                     member.cache_clear()
