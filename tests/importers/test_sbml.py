@@ -313,6 +313,24 @@ def test_events_at_known_times_set_constants(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("trigger", "initial", "fires"),
+    [
+        ("x <= 1", "true", False),  # it holds at the beginning, and has held before
+        ("x <= 1", "false", True),
+        ("x < 1", "true", True),  # it does not hold yet
+        ("x >= 1", "true", False),
+    ],
+)
+def test_a_trigger_that_is_zero_at_the_beginning(tmp_path, trigger, initial, fires):
+    body = listed(
+        parameters=[parameters("false", x=1.0, y=0.0)],
+        rules=[rule("rate", "x", "-x"), rule("rate", "y", "0 * x")],
+    )
+    path = write(tmp_path, f"{body}<listOfEvents>{event(trigger, 'y', '5', initial)}</listOfEvents>", 3, 2)
+    assert simulated(path, {"x": "x", "y": "y"})["y"][-1] == (5.0 if fires else 0.0)
+
+
+@pytest.mark.parametrize(
     "one, code",
     [
         (("y == 2", "k", "1"), "event_trigger"),

@@ -57,3 +57,10 @@ def test_without_the_package_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sksundae.cvode", None)
     with pytest.raises(pf.InputError, match="picardfit\\[cvode\\]"):
         problem().nllh({"a": 1.0}, engine=pf.CVODE())
+
+
+def test_one_sample_is_the_last_state_and_not_the_first_step():
+    engine = with_cvode()
+    data = pf.Experiment([2.0], {"x": [0.5]}, initial={"x": 1.0})
+    one = pf.Problem(pf.Model("x' = -k*x"), data, {"k": (0.1, 5)}, noise=pf.Noise(additive=0.1))
+    assert one.nllh({"k": 0.4}, engine=engine) == pytest.approx(one.nllh({"k": 0.4}), rel=1e-8)

@@ -98,3 +98,34 @@ def test_a_stiff_model_with_events():
     model = pf.Model("x' = -1e6*(x - cos(t))\ny' = x\nwhen y > 0.5: y = 0")
     found = pf.simulate(model, {}, {"x": 1.0, "y": 0.0}, [1.0])
     assert found.states["y"][0] == pytest.approx(np.sin(1.0) - 0.5, abs=1e-5)
+
+
+@pytest.mark.parametrize("kept", [0.45, 0.4, 0.3, 0.1, 0.01, 1e-4])
+def test_bounces_that_shrink_fast_are_named_before_the_ball_falls_through(kept):
+    ball = pf.Model("h' = w\nw' = -9.81\nwhen h < 0: w = -e*w")
+    with pytest.raises(pf.InputError, match="again and again"):
+        pf.simulate(ball, {"e": kept}, {"h": 1.0, "w": 0.0}, np.linspace(0.1, 10, 100))
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("t > 5 && t < 5.5", 1),
+        ("t > 5 && t < 5.02", 1),
+        ("sin(t) > 0.9", 2),
+        ("sin(t) > 0.999", 2),
+        ("s > 5 && s < 5.02", 1),
+        ("s > 3 && s < 3.02 || t > 7 && t < 7.02", 2),
+    ],
+)
+def test_a_condition_that_holds_for_a_moment_fires_however_long_the_steps_are(condition, count):
+    model = pf.Model(f"x' = 0\ns' = 1\nwhen {condition}: x = x + 1")
+    found = pf.simulate(model, {}, {"x": 0.0, "s": 0.0}, [1.0, 10.0])
+    assert found.states["x"][-1] == count
+
+
+def test_a_trigger_with_a_pole_goes_on_firing():
+    times = np.linspace(0.25, 9.75, 39)
+    found = pf.simulate(pf.Model("x' = 1\nwhen 1/(x - 1) > 5: x = 0"), {}, {"x": 0.0}, times)
+    away = np.abs(times % 1.0) > 1e-9
+    np.testing.assert_allclose(found.states["x"][away], (times % 1.0)[away], atol=1e-9)

@@ -104,3 +104,13 @@ def trigger_of_expression(expression: sympy.Basic) -> sympy.Expr | None:
         if None not in parts:
             return reduce(Minimum if isinstance(expression, sympy.And) else Maximum, parts)
     return None
+
+
+def holds_at_zero(expression: sympy.Basic) -> bool:
+    """Whether a condition holds where its trigger is exactly zero: `x >= 3` does, `x > 3` does not."""
+    if expression.func is Where:
+        expression = expression.args[0]
+    if isinstance(expression, sympy.And | sympy.Or):
+        each = [holds_at_zero(one) for one in expression.args]
+        return all(each) if isinstance(expression, sympy.And) else any(each)
+    return isinstance(expression, sympy.GreaterThan | sympy.LessThan)

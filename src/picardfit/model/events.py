@@ -29,6 +29,9 @@ class Event:
     begins_false: bool = False  # whether it fires at the beginning if its condition holds there
     may_stay: bool = False  # whether its condition may hold after it, as in SBML: it does not fire again then
     fleeting: bool = False  # whether it is dropped if another event at the same time ends its condition
+    at_zero: bool = (
+        False  # whether its condition holds at the beginning where its trigger is zero, as `x >= 3` does
+    )
     early: bool = False  # whether its formulas see the states before other events at the same time
 
     @property

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from picardfit.problem.rest import Rest
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
 # of events that were read from other formats: their texts do not say it
-EVENT_FLAGS = ("begins_false", "may_stay", "fleeting", "early")
+EVENT_FLAGS = ("begins_false", "may_stay", "fleeting", "at_zero", "early")
 
 T = TypeVar("T")
 
@@ -174,10 +174,8 @@ def _model_from(record: Record) -> Model:
 def _event_from(record: Record, number: int, text: str, states: tuple[str, ...]) -> Event:
     """An event from its text, with the flags that it has in the record."""
     event, _ = read_event(event_text(text), states, {})
-    begins_false, may_stay, fleeting, early = (
-        flag in record and number in entries(record, flag, int) for flag in EVENT_FLAGS
-    )
-    return replace(event, begins_false=begins_false, may_stay=may_stay, fleeting=fleeting, early=early)
+    flags: dict[str, Any] = {flag: flag in record and number in entries(record, flag, int) for flag in EVENT_FLAGS}
+    return replace(event, **flags)
 
 
 def _texts(record: Record, key: str) -> list[str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from picardfit.formulas.algebra import names
 from picardfit.model.inputs import constant_between_breaks, values_at
 from picardfit.model.model import Model
 from picardfit.model.switches import switched
@@ -30,12 +29,12 @@ ZENO = "simulation.zeno"  # the trouble of events that accumulate
 class EventLocation:
     """Settings of the integration with events; all are choices."""
 
-    points: int = (
-        8  # of a step at which triggers are evaluated: a double crossing between two of them is missed
-    )
+    points: int = 8  # of a step at which triggers are evaluated, at least
+    cells: int = 5_000  # of the run, in each of which they are: a double crossing within one is missed
     together: float = 1e-12  # of the run: events closer than this are simultaneous
     accumulating: float = 1e-7  # of the run: gaps between events below this are suspicious
     accumulated: int = 25  # that many of them in a row: the events never end (Zeno)
+    halved: int = 3  # that many in a row, each at most half as long as the one before: they do not either
     most: int = 50_000  # events of a run
     chain: int = 20  # events at one instant that cause each other, for each event of the model
     explicit_steps: int = 5_000  # between two events or breaks before the implicit method takes over
@@ -129,15 +128,13 @@ class _Work:
         self.happened: list[Happening] = []
         self.before: list[np.ndarray] = []
         self.size = np.abs(self.x)
-        self.short = 0
+        self.short, self.halved, self.gap = 0, 0, np.inf
         self.maps = model.event_maps
         value = self.triggers(self.time, self.x)
         self.trigger_size = np.abs(value)
         self.holds = value > 0  # (events,) bool
         for k in np.flatnonzero(value == 0):  # SBML's `time >= 0` holds from the beginning
-            one = model.events[k]
-            on_time = not names(one.trigger) & set(model.states)
-            self.holds[k] = on_time and one.may_stay and not one.begins_false
+            self.holds[k] = model.events[k].at_zero and not model.events[k].begins_false
         self.at_start = [
             k for k, one in enumerate(model.events) if one.begins_false and value[k] > 0 and not run.begun
         ]
@@ -315,23 +312,21 @@ class _Work:
         """The first time in a step at which triggers rise through zero, and the events; updates which ones hold."""
         from scipy.optimize import brentq
 
-        times = np.linspace(begin, end, self.settings.points + 1)[1:]
+        cells = np.ceil((end - begin) / self.span * self.settings.cells)
+        times = np.linspace(begin, end, max(self.settings.points, int(cells)) + 1)[1:]
         values = self._along(curve, times)
         self.trigger_size = np.maximum(self.trigger_size, np.abs(values).max(axis=0))
         roots: dict[int, float] = {}
         holds = self.holds.copy()
         for k in range(values.shape[1]):
-            low = begin
-            for t, value in zip(times, values[:, k], strict=True):
-                if value > 0 and not holds[k]:
-                    trigger = _of_one(self, curve, k)
-                    start = _negative_before(trigger, low, t)
-                    roots[k] = (
-                        t if start is None else float(brentq(trigger, start, t, xtol=1e-300, rtol=1e-15))
-                    )
-                    break
-                holds[k] = value > 0
-                low = t
+            above = values[:, k] > 0
+            rising = np.flatnonzero(above & ~np.append(holds[k], above[:-1]))
+            holds[k] = above[-1]
+            if len(rising):
+                first = int(rising[0])
+                t, trigger = float(times[first]), _of_one(self, curve, k)
+                start = _negative_before(trigger, float(times[first - 1]) if first else begin, t)
+                roots[k] = t if start is None else float(brentq(trigger, start, t, xtol=1e-300, rtol=1e-15))
         if not roots:
             self.holds = holds
             return None
@@ -346,9 +341,14 @@ class _Work:
 
     def _fire(self, events: Sequence[int]) -> None:
         before = self.x.copy()
-        last = self.happened[-1].time if self.happened else -np.inf
-        self.short = self.short + 1 if self.time - last < self.settings.accumulating * self.span else 0
-        if self.short >= self.settings.accumulated or len(self.happened) >= self.settings.most:
+        gap = self.time - self.happened[-1].time if self.happened else np.inf
+        short = gap < self.settings.accumulating * self.span
+        self.short = self.short + 1 if short else 0
+        self.halved = self.halved + 1 if short and gap <= self.gap / 2 else 0
+        self.gap = gap
+        ours = self.settings
+        endless = self.short >= ours.accumulated or self.halved >= ours.halved
+        if endless or len(self.happened) >= ours.most:
             raise _Stopped(Trouble(ZENO, events[0], self.time))
         fired = self._cascade(events)
         self.happened.append(Happening(self.time, tuple(fired)))

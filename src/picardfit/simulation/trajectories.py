@@ -63,6 +63,9 @@ class Tolerance:
         0.01  # a component that begins at 0 has the size it reaches while the others change by this
     )
     least: float = 1e-12  # smallest size of a component, as a fraction of the largest
+    coarse: float = (
+        1e-6  # relative tolerance, and absolute one beside the largest state, of a run that tells sizes
+    )
     search: float = 1e-8  # relative tolerance when only the time that a run reaches is wanted
     rounding: tuple[float, ...] = (
         4e-3,
@@ -237,6 +240,11 @@ def _alone(
     if attempt.exploded or not settings.fallback:
         return None
     noise, used = attempt.rounding(), attempt.used
+    learned = None if atol is not None else _learned(model, run, attempt, settings)
+    if learned is not None:
+        attempt = _Attempt(model, [run], rtol / settings.tolerance.margin, learned, settings)
+        if attempt.lsoda():
+            return attempt.found[0]
     for least in settings.tolerance.rounding:
         if not (least * noise > used).any():
             continue  # the attempt would be the same
@@ -245,6 +253,21 @@ def _alone(
             return attempt.found[0]
     attempt = _Attempt(model, [run], rtol / settings.tolerance.radau_margin, atol, settings, attempt.noise)
     return attempt.found[0] if attempt.radau() else None
+
+
+def _learned(model: Model, run: Run, failed: _Attempt, settings: Integration) -> np.ndarray | None:
+    """(states,): absolute tolerances by the sizes that states reach; None where they would be hardly larger.
+
+    A state that rests at zero until another one crosses a threshold has no size to begin with, and no step is short
+    enough to follow its kink with relative accuracy. A coarse run tells the sizes.
+    """
+    ours, top = settings.tolerance, max(float(np.abs(run.initial).max(initial=0.0)), np.finfo(float).tiny)
+    coarse = _Attempt(model, [run], ours.coarse, None, settings, ours.coarse * top)
+    if not coarse.lsoda():
+        return None
+    size = np.maximum(np.abs(coarse.found[0]).max(axis=0, initial=0.0), coarse.size[0])
+    atol: np.ndarray = ours.floor * failed.rtol * np.maximum(size, ours.least * size.max())
+    return atol if (atol > 10 * failed.used).any() else None
 
 
 class _Failure(Exception):

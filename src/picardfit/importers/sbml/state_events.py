@@ -13,7 +13,7 @@ import sympy
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import TIME
-from picardfit.formulas.events import trigger_of_expression
+from picardfit.formulas.events import holds_at_zero, trigger_of_expression
 from picardfit.formulas.grammar import to_text
 from picardfit.importers.sbml.mathml import Owner, identifiers
 from picardfit.model.events import Event as ModelEvent
@@ -57,13 +57,21 @@ def model_events(
     for one in sorted(events, key=lambda event: -event.priority):
         if one.delay is not None:
             raise one.owner.at(InputError("importers.event_delay"))
-        trigger = None if one.trigger is None else trigger_of_expression(formula(one.trigger, one.owner))
-        if trigger is None:
+        condition = None if one.trigger is None else formula(one.trigger, one.owner)
+        trigger = None if condition is None else trigger_of_expression(condition)
+        if condition is None or trigger is None:
             raise one.owner.at(InputError("importers.event_trigger"))
         values = tuple(values_after(one).items())
         found.append(
             ModelEvent(
-                f"{to_text(trigger)} > 0", trigger, values, not one.begins_true, True, one.fleeting, one.early
+                f"{to_text(trigger)} > 0",
+                trigger,
+                values,
+                begins_false=not one.begins_true,
+                may_stay=True,
+                fleeting=one.fleeting,
+                at_zero=holds_at_zero(condition),
+                early=one.early,
             )
         )
     return tuple(found)
