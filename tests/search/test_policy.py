@@ -39,18 +39,18 @@ def of(*searches, **more):
         (of(hit(), hit(), hidden=True, exchanged=True), Next.CERTIFY, -1),
         (of(hit(), hidden=True), Next.SEARCH, 1),  # first an optimum that is trusted
         (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),  # larger than the known noise
-        (of(hit(), hit(), hit(), contradicted=True), Next.CERTIFY, -1),  # the model may be wrong, after all
+        (of(hit(), hit(), hit(), hit(), contradicted=True), Next.CERTIFY, -1),  # the model may be wrong, after all
         (of(hit(), hit(optimum=1)), Next.SEARCH, 2),  # two optima
         (of(hit(), hit(optimum=1), hit()), Next.SEARCH, 3),  # where there are two, two hits are not enough
-        (of(hit(), hit(optimum=1), hit(), hit()), Next.CERTIFY, -1),
+        (of(hit(), hit(optimum=1), hit(), hit(), hit()), Next.CERTIFY, -1),
         (of(hit(), failed()), Next.SEARCH, 2),
         (of(hit(100), hit(200, 1), hit(200, 1)), Next.RESCUE, -1),  # five times the work of the quickest
         (of(hit(10), hit(20, 1), hit(20, 1)), Next.SEARCH, 3),  # little work is never too much
         (of(hit(100), hit(200, 1), hit(200, 1), rescues=1, candidates=(8, 9)), Next.SEARCH, 8),
         (of(hit(100), hit(200, 1), hit(200, 1), rescues=1), Next.CERTIFY, -1),  # no candidate is left
         (of(hit(), hit(), plateau=True), Next.SEARCH, 2),  # to agree that nothing is determined says nothing
-        (of(hit(), hit(), at_bound=True), Next.SEARCH, 2),  # at a bound two hits are not enough
-        (of(hit(), hit(), hit(), at_bound=True), Next.CERTIFY, -1),
+        (of(hit(), hit(), at_bound=True), Next.SEARCH, 2),  # at a bound two hits are not enough, nor three
+        (of(hit(), hit(), hit(), hit(), at_bound=True), Next.CERTIFY, -1),
         (of(hit(100), hit(200, 1), asked=True), Next.CERTIFY, -1),  # the user asked for two searches
         (of(failed()), Next.SEARCH, 1),
         (of(failed(), failed(), failed()), Next.RESCUE, -1),

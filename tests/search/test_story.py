@@ -82,5 +82,5 @@ def test_a_decision_counts_what_speaks_for_it():
     }
     evidence = Evidence(searches=searches, at_bound=True)
     found = decision(evidence, Action(Next.SEARCH, 4), SearchPolicy())
-    assert (found.agreeing, found.needed, found.others) == (1, 4, 1)
+    assert (found.agreeing, found.needed, found.others) == (1, 6, 1)
     assert (found.ended, found.waiting, found.goes_on) == (3, 1, False)

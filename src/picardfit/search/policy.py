@@ -1,7 +1,7 @@
 """The search policy: what a fit does next, decided from what its searches have shown.
 
 One rule makes a fit trusted: two searches that began at different values and took different paths agree on the best
-optimum found so far, the data determine a parameter there, and its certificate holds. One more must agree for each
+optimum found so far, the data determine a parameter there, and its certificate holds. Two more must agree for each
 reason to doubt: every other optimum that was seen, an optimum that touches a bound, residuals that contradict a known
 noise level. Until then the fit searches on, within a budget; then it simulates many candidates side by side, and
 searches from the best of these. Where the data hide states, one more search begins where fast and slow states of the
@@ -32,7 +32,7 @@ class SearchPolicy:
     """
 
     agree: int = 2  # searches that must end in the best optimum
-    doubt: int = 1  # how many more for each reason to doubt it (see above): docs/decisions/017
+    doubt: int = 2  # how many more for each reason to doubt it (see above): docs/decisions/017
     most: int = 8  # searches at most, besides those from candidates or exchanged rates; 1: exactly one
     effort: float = 100.0  # work of the whole fit, in units of the first search that converged
     searching: float = 5.0  # part of it after which no slice begins before candidates are simulated
