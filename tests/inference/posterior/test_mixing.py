@@ -126,3 +126,14 @@ def test_a_tail_of_few_heavy_draws_is_worth_less_than_the_mean():
 
 def test_values_without_a_spread_are_worth_nothing():
     assert np.isnan(weighted_effective(np.full(10, 1e300), np.full(10, 0.1), (0.025, 0.975))[0])
+
+
+def test_chains_that_never_moved_have_no_effective_draws():
+    still = np.full((2, 100), 3.0)
+    assert np.isnan([ess_bulk(still), ess_tail(still), mcse_mean(still)]).all()
+
+
+def test_the_error_of_a_mean_does_not_depend_on_the_unit():
+    draws = DRAWS["slow"]
+    assert mcse_mean(draws * 1e-200) == pytest.approx(1e-200 * mcse_mean(draws))
+    assert mcse_mean(draws * 1e200) == pytest.approx(1e200 * mcse_mean(draws))

@@ -400,3 +400,44 @@ def test_a_constant_says_nothing_about_the_chains():
     posterior = halved("2*3", method=pf.NUTS(draws=400, chains=4, warmup=100))
     assert (posterior["d"] == 6.0).all()
     assert all(one.subject != "d" for one in posterior.warnings)
+
+
+def product(a, b):
+    """A fit of x' = -a*b*x, where data see the product only."""
+    times = np.linspace(0.5, 6, 8)
+    values = 10 * np.exp(-0.4 * times) + np.random.default_rng(0).normal(0, 0.3, 8)
+    data = pf.Experiment(times, {"x": values}, initial={"x": 10.0})
+    problem = pf.Problem(pf.Model("x' = -a*b*x"), data, {"a": a, "b": b}, noise=pf.Noise(additive=0.3))
+    return pf.fit(problem, progress=False)
+
+
+@pytest.mark.parametrize("prior", [pf.priors.HalfNormal(1), pf.priors.HalfCauchy(1)])
+@pytest.mark.parametrize("method", [pf.LaplaceDraws(), pf.NUTS()])
+def test_unknowns_that_run_off_together_are_refused(prior, method):
+    """The integral of p(a)/a over a diverges at zero unless p vanishes there."""
+    fit = product(pf.Parameter(0, prior=prior), (0, None))
+    with pytest.raises(pf.InputError, match="no finite integral") as caught:
+        fit.posterior(method, progress=False)
+    assert caught.value.values["names"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (pf.Parameter(0, prior=pf.priors.LogNormal(0, 1)), (0, None)),
+        (pf.Parameter(0, prior=pf.priors.Gamma(1.1, 1)), (0, None)),  # p(a)/a is a^-0.9: just integrable
+        (pf.Parameter(0, prior=pf.priors.HalfCauchy(1)), pf.Parameter(0, prior=pf.priors.HalfCauchy(1))),
+    ],
+)
+def test_a_prior_that_vanishes_at_zero_or_two_priors_close_a_product(a, b):
+    product(a, b).posterior(pf.LaplaceDraws(draws=64), progress=False)
+
+
+def test_draws_that_run_off_are_not_trusted(recwarn):
+    """A signed factor: the ridge is a hyperbola, which no axis of the optimum follows."""
+    fit = product(pf.Parameter(None, None, prior=pf.priors.Cauchy(0, 1)), (0, None))
+    found = fit.posterior(pf.NUTS(draws=20, chains=2, warmup=40), seed=0, progress=False)
+    assert not found.trusted
+    assert "inference.draws_run_off" in [one.code for one in found.warnings]
+    assert "few" not in " ".join(one.sentence() for one in found.warnings if one.code == "inference.deep")
+    assert not recwarn.list

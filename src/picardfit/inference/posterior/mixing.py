@@ -50,8 +50,12 @@ def ess_tail(draws: Array) -> float:
 
 def mcse_mean(draws: Array) -> float:
     """Monte Carlo standard error of the mean."""
-    count = _ess(split(draws))
-    return float(np.std(draws, ddof=1) / np.sqrt(count)) if count > 0 else np.nan
+    size = np.max(np.abs(draws), initial=0.0)
+    if not (np.isfinite(size) and size > 0):
+        return np.nan
+    scaled = draws / size  # squares of large draws overflow
+    count = _ess(split(scaled))
+    return float(size * np.std(scaled, ddof=1) / np.sqrt(count)) if count > 0 else np.nan
 
 
 def e_bfmi(energy: Array) -> Array:
@@ -120,8 +124,8 @@ def _ess(draws: Array) -> float:
     chains, count = draws.shape
     if count < 4 or not np.isfinite(draws).all():
         return np.nan
-    if np.ptp(draws) < np.finfo(float).resolution:
-        return float(draws.size)
+    if np.ptp(draws) == 0:  # chains that never moved tell nothing
+        return np.nan
     covariance = _autocovariance(draws)
     within = float(covariance[:, 0].mean()) * count / (count - 1)
     total = within * (count - 1) / count
@@ -207,6 +211,7 @@ DOUBTS = {
     "inference.weights_not_trusted",
     "inference.posterior_inexact",
     "inference.posterior_open",
+    "inference.draws_run_off",
     "inference.several_modes",
     "inference.one_mode",
     "inference.no_diagnostics",

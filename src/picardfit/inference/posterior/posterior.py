@@ -151,8 +151,9 @@ class Posterior:
     def _row(self, values: np.ndarray, weighted: tuple[np.ndarray, np.ndarray] | None) -> dict[str, float]:
         fine = values[np.isfinite(values)]
         low, middle, high = np.quantile(fine, QUANTILES).tolist() if fine.size else [np.nan] * 3
-        sd = float(np.std(fine, ddof=1)) if fine.size > 1 else np.nan
-        mean = float(fine.mean()) if fine.size else np.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            sd = float(np.std(fine, ddof=1)) if fine.size > 1 else np.nan
+            mean = float(fine.mean()) if fine.size else np.nan
         row = {"mean": mean, "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
         if weighted is not None:
             count, tail = weighted_effective(*weighted, (QUANTILES[0], QUANTILES[-1]))
