@@ -50,7 +50,8 @@ def verdict(one: Posterior, audience: Audience = Audience.PYTHON) -> list[str]:
     if one.trusted:
         exact = f"independent integrations of some draws differ by {one.error:.1e} in the log-likelihood"
         quality = "the weights can be trusted" if one.khat is not None else "the chains agree, none diverged"
-        said.insert(0, f"Nothing speaks against these draws: {quality}; {exact}.")
+        these = "the draws that there are" if one.drawn.missing else "these draws"
+        said.insert(0, f"Nothing speaks against {these}: {quality}; {exact}.")
     return said
 
 

@@ -133,8 +133,8 @@ def test_interruption_keeps_what_is_drawn(fit):
 
     found = fit.posterior(pf.NUTS(draws=40, chains=2, warmup=20), seed=0, progress=stop)
     assert 15 <= found.shape[1] < 40
-    assert found.drawn.missing == 40 - found.shape[1]
-    assert "inference.posterior_interrupted" in [one.code for one in found.warnings]
+    assert found.drawn.missing == 2 * (40 - found.shape[1])
+    assert "inference.resumable_interrupted" in [one.code for one in found.warnings]
 
 
 def test_interruption_before_any_draw_is_passed_on(fit):

@@ -157,4 +157,4 @@ class Drawn:
         None  # points (n, d) and their weights (n,), from which z was drawn
     )
     khat: float | None = None
-    missing: int = 0  # draws of each chain that an interruption prevented
+    missing: int = 0  # draws that an interruption prevented

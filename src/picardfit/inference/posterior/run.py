@@ -171,5 +171,7 @@ def _notices(
     if not error <= mesh.biased:
         found.append(Notice("inference.posterior_inexact", "", {"error": error}))
     if drawn.missing:
-        found.append(Notice("inference.posterior_interrupted", "", {"missing": drawn.missing}))
+        code = "resumable" if isinstance(method, NUTS) else "posterior"
+        values = {"missing": drawn.missing, "wanted": drawn.missing + drawn.log_density.size}
+        found.append(Notice(f"inference.{code}_interrupted", "", values))
     return tuple(found)
