@@ -61,7 +61,8 @@ def summary_rows(one: Posterior) -> list[tuple[str, ...]]:
     for name, row in one.summary().to_dict(orient="index").items():
         values = [row[key] for key in COLUMNS]
         cells = [
-            number(value, 4 if key != "mcse" else 2) for key, value in zip(COLUMNS[:6], values, strict=False)
+            "-" if key == "mcse" and np.isnan(value) else number(value, 4 if key != "mcse" else 2)
+            for key, value in zip(COLUMNS[:6], values, strict=False)
         ]
         sizes = [f"{value:.0f}" if np.isfinite(value) else "" for value in values[6:8]]
         found.append((str(name), *cells, *sizes, f"{values[8]:.3f}" if np.isfinite(values[8]) else ""))

@@ -137,3 +137,10 @@ def test_the_error_of_a_mean_does_not_depend_on_the_unit():
     draws = DRAWS["slow"]
     assert mcse_mean(draws * 1e-200) == pytest.approx(1e-200 * mcse_mean(draws))
     assert mcse_mean(draws * 1e200) == pytest.approx(1e200 * mcse_mean(draws))
+
+
+def test_one_heavy_draw_is_worth_one():
+    """Its distance from the weighted mean, which is that draw, is next to nothing."""
+    values, weights = np.arange(100.0), np.full(100, 1e-16)
+    weights[40] = 1.0
+    assert max(weighted_effective(values, weights, (0.025, 0.975))) < 1.5

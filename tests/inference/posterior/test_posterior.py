@@ -402,6 +402,19 @@ def test_a_constant_says_nothing_about_the_chains():
     assert all(one.subject != "d" for one in posterior.warnings)
 
 
+@pytest.mark.parametrize(
+    "method, code",
+    [
+        (pf.NUTS(draws=1, chains=1, warmup=0), "inference.no_diagnostics"),
+        (pf.LaplaceDraws(draws=1), "inference.few_draws"),
+    ],
+)
+def test_a_single_draw_is_said_to_be_too_few_and_nothing_else(fit, method, code):
+    found = fit.posterior(method, progress=False)
+    assert [one.code for one in found.warnings] == [code]
+    assert not found.trusted
+
+
 def product(a, b):
     """A fit of x' = -a*b*x, where data see the product only."""
     times = np.linspace(0.5, 6, 8)

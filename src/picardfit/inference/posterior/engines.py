@@ -6,7 +6,7 @@ They are cross-checks, and serve where users know them: see docs/decisions/021 f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -98,6 +98,34 @@ def common_draws(known: Flags) -> tuple[Indices, int]:
     return np.sort(order[: most + 1]), int(lengths[order[most]])
 
 
+@dataclass
+class _Walkers:
+    """The log-density of walkers w (k, d).
+
+    Ctrl-C is noted, not raised, because emcee prints a traceback of what is raised here. All moves are rejected then.
+    """
+
+    target: Target
+    mode: Mode
+    root: Array
+    track: Track | None
+    exploded: int = 0
+    stopped: bool = False
+
+    def __call__(self, w: Array) -> Array:
+        found = np.full(len(w), -np.inf)
+        if self.stopped:
+            return found
+        points = [(one, self.track) for one in self.mode.z + w @ self.root.T]
+        try:
+            found[:] = [one.log_density for one in self.target.positions(points, gradient=False)]
+        except KeyboardInterrupt:
+            self.stopped = True
+        else:
+            self.exploded += int(np.sum(~np.isfinite(found)))
+        return found
+
+
 def run_emcee(method: Emcee, target: Target, mode: Mode, seed: int, show: Show) -> Drawn:
     """An ensemble of walkers without gradients; half of them are solved side by side. Ctrl-C returns what is drawn."""
     try:
@@ -109,42 +137,27 @@ def run_emcee(method: Emcee, target: Target, mode: Mode, seed: int, show: Show) 
     (centre,) = target.positions([(mode.z, None)])
     if not centre.possible:
         raise InputError("inference.posterior_no_start")
-    exploded, stopped = 0, False
-
-    def density(w: Array) -> Array:
-        """Ctrl-C is noted and not raised, for emcee prints a traceback of it; the rest of that iteration is not kept."""
-        nonlocal exploded, stopped
-        if stopped:
-            return np.full(len(w), -np.inf)
-        points = [(one, centre.track) for one in mode.z + w @ root.T]
-        try:
-            found = np.array([one.log_density for one in target.positions(points, gradient=False)])
-        except KeyboardInterrupt:
-            stopped = True
-            return np.full(len(w), -np.inf)
-        exploded += int(np.sum(~np.isfinite(found)))
-        return found
-
+    density = _Walkers(target, mode, root, centre.track)
     random = np.random.RandomState(np.random.SeedSequence([seed, 5]).generate_state(4))
     sampler = EnsembleSampler(walkers, size, density, vectorize=True)
     begin = State(0.5 * random.standard_normal((walkers, size)), random_state=random.get_state())
     total = method.warmup + method.draws
     try:
         for done, _ in enumerate(sampler.sample(begin, iterations=total), 1):
-            if stopped:
+            if density.stopped:
                 break
             if done == method.warmup:
-                exploded = 0
+                density.exploded = 0
             show(done, total, 0)
     except KeyboardInterrupt:
         pass
-    count = sampler.iteration - stopped - method.warmup
+    count = sampler.iteration - density.stopped - method.warmup
     if count <= 0:
         raise KeyboardInterrupt
     w = sampler.get_chain(discard=method.warmup)[:count].transpose(1, 0, 2)
     return Drawn(
         mode.z + w @ root.T,
         sampler.get_log_prob(discard=method.warmup)[:count].T,
-        exploded=exploded,
+        exploded=density.exploded,
         missing=walkers * (method.draws - count),
     )

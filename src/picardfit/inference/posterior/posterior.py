@@ -21,6 +21,7 @@ from picardfit.inference.posterior.coordinates import Coordinates, coordinates_o
 from picardfit.inference.posterior.methods import Drawn, Method
 from picardfit.inference.posterior.mixing import (
     DOUBTS,
+    TRUSTED,
     Mixing,
     e_bfmi,
     ess_bulk,
@@ -157,7 +158,9 @@ class Posterior:
         row = {"mean": mean, "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
         if weighted is not None:
             count, tail = weighted_effective(*weighted, (QUANTILES[0], QUANTILES[-1]))
-            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
+            trusted = self.khat is not None and self.khat < TRUSTED
+            error = sd / np.sqrt(count) if trusted else np.nan
+            own = {"mcse": error, "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
         else:
             own = {
                 "mcse": mcse_mean(values),

@@ -168,7 +168,12 @@ def _notices(
         found.append(Notice("inference.mode_at_bound", name))
     if drawn.exploded:
         found.append(Notice("inference.exploded", "", {"count": drawn.exploded}))
-    if not error <= mesh.biased:
+    if isinstance(method, LaplaceDraws) and drawn.log_density.size + drawn.missing < method.draws:
+        values = {"count": drawn.log_density.size, "wanted": method.draws}
+        found.append(Notice("inference.weights_hopeless", "", values))
+    if np.isnan(error):  # of a single draw there is no spread
+        found += [Notice("inference.posterior_unverified")] * (drawn.log_density.size > 1)
+    elif error > mesh.biased:
         found.append(Notice("inference.posterior_inexact", "", {"error": error}))
     if drawn.missing:
         code = "resumable" if isinstance(method, NUTS) else "posterior"
