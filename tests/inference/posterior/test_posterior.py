@@ -172,6 +172,14 @@ def test_predictions_hold_the_data_and_noise_widens_them(chains):
     np.testing.assert_allclose(wide.standard_error, np.hypot(spread, SD), rtol=0.2)
 
 
+def test_predictions_of_the_only_experiment_need_no_name(chains):
+    named = chains.predict(chains.problem.names[0], [0, 2, 6])["x"]
+    for found in (chains.predict([0, 2, 6]), chains.predict(times=[0, 2, 6])):
+        np.testing.assert_array_equal(found["x"].value, named.value)
+    with pytest.raises(pf.InputError, match="`times` is missing"):
+        chains.predict(chains.problem.names[0])
+
+
 def test_new_data_scatter_by_posterior_and_noise(chains):
     data = chains.new_data(400)
     assert data.shape == (400, 4, 1)

@@ -262,7 +262,7 @@ def mixing_notices(one: Posterior) -> list[Notice]:
 
 
 def _weight_notices(one: Posterior, khat: float, poorest: str, few: dict[str, float]) -> list[Notice]:
-    """The one thing that is said of weights: that there are too few, that they cannot be trusted, or are worth little."""
+    """What is said of weights: that they are too few, cannot be trusted, or are worth little."""
     if np.isinf(khat) and one.shape[1] < one.limits.fewest:
         return [Notice("inference.few_draws", "", {"draws": one.shape[1]})]
     if not khat < TRUSTED:

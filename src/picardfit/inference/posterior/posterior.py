@@ -194,8 +194,8 @@ class Posterior:
 
     def predict(
         self,
-        experiment: str,
-        times: ArrayLike,
+        experiment: str | ArrayLike | None = None,
+        times: ArrayLike | None = None,
         level: float = 0.95,
         *,
         noise: bool = False,
@@ -205,10 +205,17 @@ class Posterior:
     ) -> Bands:
         """States and observables with pointwise bands of the posterior, around their medians, at any times from t0 on.
 
+        `posterior.predict(times)` is enough where there is one experiment.
         With `noise` the bands of the observables are those of new measurements. `inputs`, `initial`: other inputs,
         other (known) initial states. `most`: how many of the draws are integrated.
         """
-        e = experiment_index(self.problem, experiment)
+        if times is None and not isinstance(experiment, str):
+            experiment, times = None, experiment
+        if times is None:
+            raise InputError("inference.predict_times")
+        if experiment is None and len(self.problem.names) > 1:
+            raise InputError("inference.predict_experiment", known=self.problem.names)
+        e = 0 if experiment is None else experiment_index(self.problem, experiment)
         at = checked_times(self.problem.experiments[e].times_at(times))
         some = some_of(self.unknowns, as_whole(most, "most", 2))
         return sampled_bands(self.fit, e, at, some, level, noise, inputs, initial, self.seed)

@@ -176,7 +176,8 @@ def _notices(
     elif error > mesh.biased:
         found.append(Notice("inference.posterior_inexact", "", {"error": error}))
     if drawn.missing:
-        code = "resumable" if isinstance(method, NUTS) else "posterior"
+        resumable = isinstance(method, NUTS)
+        code = "inference.resumable_interrupted" if resumable else "inference.posterior_interrupted"
         values = {"missing": drawn.missing, "wanted": drawn.missing + drawn.log_density.size}
-        found.append(Notice(f"inference.{code}_interrupted", "", values))
+        found.append(Notice(code, "", values))
     return tuple(found)
