@@ -63,8 +63,7 @@ class Coordinates:
 
     def beyond(self, z: Array) -> Flags:
         """Which points z (k, d) no floating-point number can hold."""
-        found: Flags = (self.relative & (np.abs(z) > LARGEST)).any(axis=-1)
-        return found
+        return np.asarray(np.any(self.relative & (np.abs(z) > LARGEST), axis=-1))
 
     @property
     def count(self) -> int:
