@@ -107,7 +107,7 @@ def sample(
             _show(found)
             typer.echo(f"written to {folder}: {', '.join(path.name for path in written) or 'nothing'}")
         tell_unwritten(unwritten, as_json)
-    raise typer.Exit(0 if found.trusted else 1)
+    raise typer.Exit(0 if found.trusted and not found.drawn.missing else 1)
 
 
 def _record(found: Posterior, written: list[Path]) -> dict[str, object]:

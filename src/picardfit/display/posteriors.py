@@ -50,7 +50,8 @@ def verdict(one: Posterior, audience: Audience = Audience.PYTHON) -> list[str]:
     if one.trusted:
         exact = f"independent integrations of some draws differ by {one.error:.1e} in the log-likelihood"
         quality = "the weights can be trusted" if one.khat is not None else "the chains agree, none diverged"
-        said.insert(0, f"Nothing speaks against these draws: {quality}; {exact}.")
+        these = "the draws that there are" if one.drawn.missing else "these draws"
+        said.insert(0, f"Nothing speaks against {these}: {quality}; {exact}.")
     return said
 
 
@@ -60,7 +61,8 @@ def summary_rows(one: Posterior) -> list[tuple[str, ...]]:
     for name, row in one.summary().to_dict(orient="index").items():
         values = [row[key] for key in COLUMNS]
         cells = [
-            number(value, 4 if key != "mcse" else 2) for key, value in zip(COLUMNS[:6], values, strict=False)
+            "-" if key == "mcse" and np.isnan(value) else number(value, 4 if key != "mcse" else 2)
+            for key, value in zip(COLUMNS[:6], values, strict=False)
         ]
         sizes = [f"{value:.0f}" if np.isfinite(value) else "" for value in values[6:8]]
         found.append((str(name), *cells, *sizes, f"{values[8]:.3f}" if np.isfinite(values[8]) else ""))

@@ -126,6 +126,35 @@ def test_a_gaussian_is_not_bent():
     assert chart_of(target, centre, np.diag([1.0, target.width**2]), seed=0).bend is None
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_thin_tail_does_not_bend_the_bulk(seed):
+    """An initial state whose best value is its bound at zero: log x(0) falls like a Gumbel density on one side."""
+    times = np.array([0.3, 0.8, 1.5, 2.5, 4.0, 6.0])
+    values = 4 * (1 - np.exp(-0.5 * times)) + np.random.default_rng(4).normal(0, 0.3, 6)
+    problem = pf.Problem(
+        pf.Model("x' = a - b*x"),
+        pf.Experiment(times, {"x": values}),
+        {"a": (0, 10), "b": (0, 3)},
+        initial={"x": pf.Parameter(0, None, prior=pf.priors.HalfNormal(1))},
+        noise=pf.Noise(additive=0.3),
+    )
+    fit = pf.fit(problem, progress=False)
+    mode = mode_of(fit)
+    target = target_of(fit, mode, 4, np.random.default_rng(seed))
+    (centre,) = target.positions([(mode.z, None)])
+    line = straight(centre.z, mode.covariance, target.coordinates, target.lanes.scale)
+    chosen = chart_of(target, centre, mode.covariance, seed)
+    trials = np.random.default_rng(99).standard_normal((200, 3))
+
+    def middle(chart: Chart) -> float:
+        """Range of the middle half of the log weights."""
+        found = positions(target, [chart] * len(trials), [(one, centre.track) for one in trials])
+        weights = [one.log_density for one in found] + 0.5 * np.sum(trials**2, axis=1)
+        return float(np.diff(np.quantile(weights, [0.25, 0.75]))[0])
+
+    assert middle(chosen) < 1.2 * middle(line)
+
+
 def test_a_bend_makes_weights_of_a_real_posterior_more_even():
     fit = pf.fit(michaelis(), progress=False)
     bent = fit.posterior(pf.LaplaceDraws(), progress=False)

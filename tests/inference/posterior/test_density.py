@@ -19,6 +19,19 @@ def decay(**options):
     )
 
 
+def test_coordinates_without_bounds_hold_values_of_any_size():
+    problem = pf.Problem(
+        pf.Model("x' = p"),
+        pf.Experiment(TIMES, {"x": 5000 + TIMES}, t0=0.0),
+        {"p": (None, None)},
+        initial={"x": (None, None)},
+        noise=pf.Noise(additive=20),
+    )
+    y = np.array([-1e5, 5000.0])
+    coordinates = Coordinates(problem.layout)
+    np.testing.assert_array_equal(coordinates.internal(coordinates.external(y))[0], y)
+
+
 def two_ponds():
     model = pf.Model(
         "prey' = r*prey*(1 - prey/5) - prey*pred\npred' = prey*pred - d*pred", observables=["prey"]

@@ -126,3 +126,21 @@ def test_a_tail_of_few_heavy_draws_is_worth_less_than_the_mean():
 
 def test_values_without_a_spread_are_worth_nothing():
     assert np.isnan(weighted_effective(np.full(10, 1e300), np.full(10, 0.1), (0.025, 0.975))[0])
+
+
+def test_chains_that_never_moved_have_no_effective_draws():
+    still = np.full((2, 100), 3.0)
+    assert np.isnan([ess_bulk(still), ess_tail(still), mcse_mean(still)]).all()
+
+
+def test_the_error_of_a_mean_does_not_depend_on_the_unit():
+    draws = DRAWS["slow"]
+    assert mcse_mean(draws * 1e-200) == pytest.approx(1e-200 * mcse_mean(draws))
+    assert mcse_mean(draws * 1e200) == pytest.approx(1e200 * mcse_mean(draws))
+
+
+def test_one_heavy_draw_is_worth_one():
+    """Its distance from the weighted mean, which is that draw, is next to nothing."""
+    values, weights = np.arange(100.0), np.full(100, 1e-16)
+    weights[40] = 1.0
+    assert max(weighted_effective(values, weights, (0.025, 0.975))) < 1.5

@@ -133,8 +133,8 @@ def test_interruption_keeps_what_is_drawn(fit):
 
     found = fit.posterior(pf.NUTS(draws=40, chains=2, warmup=20), seed=0, progress=stop)
     assert 15 <= found.shape[1] < 40
-    assert found.drawn.missing == 40 - found.shape[1]
-    assert "inference.posterior_interrupted" in [one.code for one in found.warnings]
+    assert found.drawn.missing == 2 * (40 - found.shape[1])
+    assert "inference.resumable_interrupted" in [one.code for one in found.warnings]
 
 
 def test_interruption_before_any_draw_is_passed_on(fit):
@@ -170,6 +170,14 @@ def test_predictions_hold_the_data_and_noise_widens_them(chains):
     np.testing.assert_allclose(curve.value, mean[1] + mean[0] * np.array([0, 2, 6]), atol=0.05)
     np.testing.assert_allclose(curve.standard_error, spread, rtol=0.2)
     np.testing.assert_allclose(wide.standard_error, np.hypot(spread, SD), rtol=0.2)
+
+
+def test_predictions_of_the_only_experiment_need_no_name(chains):
+    named = chains.predict(chains.problem.names[0], [0, 2, 6])["x"]
+    for found in (chains.predict([0, 2, 6]), chains.predict(times=[0, 2, 6])):
+        np.testing.assert_array_equal(found["x"].value, named.value)
+    with pytest.raises(pf.InputError, match="`times` is missing"):
+        chains.predict(chains.problem.names[0])
 
 
 def test_new_data_scatter_by_posterior_and_noise(chains):
@@ -400,3 +408,57 @@ def test_a_constant_says_nothing_about_the_chains():
     posterior = halved("2*3", method=pf.NUTS(draws=400, chains=4, warmup=100))
     assert (posterior["d"] == 6.0).all()
     assert all(one.subject != "d" for one in posterior.warnings)
+
+
+@pytest.mark.parametrize(
+    "method, code",
+    [
+        (pf.NUTS(draws=1, chains=1, warmup=0), "inference.no_diagnostics"),
+        (pf.LaplaceDraws(draws=1), "inference.few_draws"),
+    ],
+)
+def test_a_single_draw_is_said_to_be_too_few_and_nothing_else(fit, method, code):
+    found = fit.posterior(method, progress=False)
+    assert [one.code for one in found.warnings] == [code]
+    assert not found.trusted
+
+
+def product(a, b):
+    """A fit of x' = -a*b*x, where data see the product only."""
+    times = np.linspace(0.5, 6, 8)
+    values = 10 * np.exp(-0.4 * times) + np.random.default_rng(0).normal(0, 0.3, 8)
+    data = pf.Experiment(times, {"x": values}, initial={"x": 10.0})
+    problem = pf.Problem(pf.Model("x' = -a*b*x"), data, {"a": a, "b": b}, noise=pf.Noise(additive=0.3))
+    return pf.fit(problem, progress=False)
+
+
+@pytest.mark.parametrize("prior", [pf.priors.HalfNormal(1), pf.priors.HalfCauchy(1)])
+@pytest.mark.parametrize("method", [pf.LaplaceDraws(), pf.NUTS()])
+def test_unknowns_that_run_off_together_are_refused(prior, method):
+    """The integral of p(a)/a over a diverges at zero unless p vanishes there."""
+    fit = product(pf.Parameter(0, prior=prior), (0, None))
+    with pytest.raises(pf.InputError, match="no finite integral") as caught:
+        fit.posterior(method, progress=False)
+    assert caught.value.values["names"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (pf.Parameter(0, prior=pf.priors.LogNormal(0, 1)), (0, None)),
+        (pf.Parameter(0, prior=pf.priors.Gamma(1.1, 1)), (0, None)),  # p(a)/a is a^-0.9: just integrable
+        (pf.Parameter(0, prior=pf.priors.HalfCauchy(1)), pf.Parameter(0, prior=pf.priors.HalfCauchy(1))),
+    ],
+)
+def test_a_prior_that_vanishes_at_zero_or_two_priors_close_a_product(a, b):
+    product(a, b).posterior(pf.LaplaceDraws(draws=64), progress=False)
+
+
+def test_draws_that_run_off_are_not_trusted(recwarn):
+    """A signed factor: the ridge is a hyperbola, which no axis of the optimum follows."""
+    fit = product(pf.Parameter(None, None, prior=pf.priors.Cauchy(0, 1)), (0, None))
+    found = fit.posterior(pf.NUTS(draws=20, chains=2, warmup=40), seed=0, progress=False)
+    assert not found.trusted
+    assert "inference.draws_run_off" in [one.code for one in found.warnings]
+    assert "few" not in " ".join(one.sentence() for one in found.warnings if one.code == "inference.deep")
+    assert not recwarn.list

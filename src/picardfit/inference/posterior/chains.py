@@ -139,5 +139,5 @@ def _drawn(rules: Rules, chains: list[Chain]) -> Drawn:
         steps=tuple(one.step(rules) for one in chains),
         leaps=sum(each.leaps for one in chains for each in one.done),
         exploded=int(table("exploded").sum()),
-        missing=rules.warmup + rules.draws - count,
+        missing=len(chains) * (rules.warmup + rules.draws - count),
     )

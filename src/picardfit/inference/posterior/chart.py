@@ -45,6 +45,10 @@ class Bending:
     worth: float = (
         0.7  # bent where the log weights of these vary by less than this part of the straight ones'
     )
+    empty: float = (
+        4.0  # below the median a log weight beyond this is no part of the bulk: chains seldom come there
+    )
+    paid: float = 1.1  # how much more the bulk may vary than in straight coordinates
 
 
 @dataclass(frozen=True)
@@ -185,21 +189,31 @@ def _sorted_root(covariance: Array, scale: Array) -> Array:
 def chart_of(
     target: Target, centre: Position, covariance: Array, seed: int, settings: Bending = Bending()
 ) -> Chart:
-    """The chart of a mode, bent where that makes the density more nearly normal."""
+    """The chart of a mode, bent where that makes the density more nearly normal.
+
+    Where one tail is far thinner than that of the Gaussian, a few points there decide how much all log weights vary.
+    So a bend must not make those of the bulk vary more: that is where chains are.
+    """
     line = straight(centre.z, covariance, target.coordinates, target.lanes.scale)
     rng = np.random.default_rng([seed, 6])
     trials = rng.standard_normal((settings.trials, len(centre.z)))
 
-    def spread(chart: Chart) -> float:
+    def spread(chart: Chart) -> tuple[float, float]:
+        """Standard deviation of the log weights, and that of the bulk."""
         found = np.array([one.log_density for one in _along(target, chart, centre, trials)])
-        return float(np.std(found + 0.5 * np.sum(trials**2, axis=1))) if np.isfinite(found).all() else np.inf
+        if not np.isfinite(found).all():
+            return np.inf, np.inf
+        weights = found + 0.5 * np.sum(trials**2, axis=1)
+        bulk = np.maximum(weights, np.median(weights) - settings.empty)
+        return float(np.std(weights)), float(np.std(bulk))
 
-    before = spread(line)
+    before, bulk = spread(line)
     if before < settings.normal:
         return line
     curves = [_bent(line, target, centre, width, settings) for width in settings.widths]
     found = [(spread(one), one) for one in curves if one is not None]
-    least, best = min(found, key=lambda one: one[0], default=(np.inf, line))
+    kept = [(all_of_it, one) for (all_of_it, inner), one in found if inner <= settings.paid * bulk]
+    least, best = min(kept, key=lambda one: one[0], default=(np.inf, line))
     return best if least < settings.worth * before else line
 
 

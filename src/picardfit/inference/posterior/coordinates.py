@@ -54,6 +54,17 @@ class Coordinates:
         found: Flags = np.isfinite(self.lower) & np.isfinite(self.upper) | self.believed
         return found
 
+    @cached_property
+    def relative(self) -> Flags:
+        """(d,) bool: coordinates that are logarithms or logits, where one is a factor of e."""
+        both, low, high = self._kinds
+        found: Flags = both | low | high | self.scales.log | self.scales.logit
+        return found
+
+    def beyond(self, z: Array) -> Flags:
+        """Which points z (k, d) no floating-point number can hold."""
+        return np.asarray(np.any(self.relative & (np.abs(z) > LARGEST), axis=-1))
+
     @property
     def count(self) -> int:
         return len(self.index)
@@ -79,7 +90,7 @@ class Coordinates:
     def internal(self, z: Array) -> tuple[Array, Array, Array, Array]:
         """y, dy/dz, log(dy/dz) and the slope of that logarithm, each (..., d)."""
         both, low, high = self._kinds
-        z = np.clip(z, -LARGEST, LARGEST)
+        z = np.where(self.relative, np.clip(z, -LARGEST, LARGEST), z)
         grown = np.exp(np.where(low | high, z, 0.0))
         part, rest = 1 / (1 + np.exp(-np.where(both, z, 0.0))), 1 / (1 + np.exp(np.where(both, z, 0.0)))
         with np.errstate(invalid="ignore"):
@@ -108,8 +119,7 @@ class Coordinates:
 
         `states` (states,): scale of the states, for initial states that may be close to zero.
         """
-        both, low, high = self._kinds
-        plain, column = ~(both | low | high | self.scales.log | self.scales.logit), self.index[:, 1]
+        plain, column = ~self.relative, self.index[:, 1]
         found = np.where(plain, np.maximum(np.abs(z), spread), 1.0)
         first = plain & (column < len(self.layout.initial_states))
         found[first] = np.maximum(found[first], states[self.layout.initial_states[column[first]]])

@@ -209,7 +209,7 @@ class Target:
         solved = self.lanes.solve(unknowns, tracks, gradient)
         priors = self.lanes.problem.priors
         cost, slope = solved.cost, solved.slope
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):  # values that overflow are rejected below
             if priors is not None:
                 prior_cost, prior_slope = priors.density(unknowns)
                 cost = cost + prior_cost
@@ -220,6 +220,6 @@ class Target:
                 found = np.zeros(z.shape)
             else:
                 found = by_volume + (by_flat - self.coordinates.gathered(slope)) * by_z
-        fine = np.isfinite(log_density) & np.isfinite(found).all(axis=1)
+        fine = np.isfinite(log_density) & np.isfinite(found).all(axis=1) & ~self.coordinates.beyond(z)
         log_density = np.where(fine, log_density, -np.inf)
         return log_density, np.where(fine[:, None], found, 0.0), solved.tracks

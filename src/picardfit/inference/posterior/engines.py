@@ -6,10 +6,11 @@ They are cross-checks, and serve where users know them: see docs/decisions/021 f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.collocation.mesh import Flags, Indices
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.attempt import Track
@@ -62,17 +63,67 @@ def run_nutpie(method: Nutpie, target: Target, mode: Mode, seed: int, show: Show
         save_warmup=False,
         progress_bar=False,
     )
+    if "w" not in found.posterior:
+        raise KeyboardInterrupt
     w, stats = np.asarray(found.posterior["w"]), found.sample_stats
-    show(total, total, int(np.sum(stats["diverging"])))
+    chains, count = common_draws(np.isfinite(w).all(axis=2))
+    if not count:
+        raise KeyboardInterrupt
+
+    def kept(name: str) -> Array:
+        return np.asarray(stats[name])[chains, :count]
+
+    divergent = kept("diverging").astype(bool)
+    show(total, total, int(divergent.sum()))
     return Drawn(
-        mode.z + w @ root.T,
-        np.asarray(stats["logp"]),
-        energy=np.asarray(stats["energy"]),
-        divergent=np.asarray(stats["diverging"], bool),
-        depth=np.asarray(stats["depth"], int),
-        leaps=int(np.sum(stats["n_steps"])),
-        steps=tuple(np.asarray(stats["step_size"])[:, -1].tolist()),
+        mode.z + w[chains, :count] @ root.T,
+        kept("logp"),
+        energy=kept("energy"),
+        divergent=divergent,
+        depth=kept("depth").astype(int),
+        leaps=int(kept("n_steps").sum()),
+        steps=tuple(kept("step_size")[:, -1].tolist()),
+        missing=method.chains * method.draws - len(chains) * count,
     )
+
+
+def common_draws(known: Flags) -> tuple[Indices, int]:
+    """The chains, and how many first draws of each, that hold most draws, of known (chains, draws).
+
+    nutpie draws one chain after the other: where it is interrupted, some have all draws, one has some, others none.
+    """
+    lengths = np.where(known.all(axis=1), known.shape[1], known.argmin(axis=1))
+    order = np.argsort(-lengths, kind="stable")
+    most = int(np.argmax(lengths[order] * np.arange(1, len(order) + 1)))
+    return np.sort(order[: most + 1]), int(lengths[order[most]])
+
+
+@dataclass
+class _Walkers:
+    """The log-density of walkers w (k, d).
+
+    Ctrl-C is noted, not raised, because emcee prints a traceback of what is raised here. All moves are rejected then.
+    """
+
+    target: Target
+    mode: Mode
+    root: Array
+    track: Track | None
+    exploded: int = 0
+    stopped: bool = False
+
+    def __call__(self, w: Array) -> Array:
+        found = np.full(len(w), -np.inf)
+        if self.stopped:
+            return found
+        points = [(one, self.track) for one in self.mode.z + w @ self.root.T]
+        try:
+            found[:] = [one.log_density for one in self.target.positions(points, gradient=False)]
+        except KeyboardInterrupt:
+            self.stopped = True
+        else:
+            self.exploded += int(np.sum(~np.isfinite(found)))
+        return found
 
 
 def run_emcee(method: Emcee, target: Target, mode: Mode, seed: int, show: Show) -> Drawn:
@@ -86,31 +137,27 @@ def run_emcee(method: Emcee, target: Target, mode: Mode, seed: int, show: Show) 
     (centre,) = target.positions([(mode.z, None)])
     if not centre.possible:
         raise InputError("inference.posterior_no_start")
-    exploded = 0
-
-    def density(w: Array) -> Array:
-        nonlocal exploded
-        points = [(one, centre.track) for one in mode.z + w @ root.T]
-        found = np.array([one.log_density for one in target.positions(points, gradient=False)])
-        exploded += int(np.sum(~np.isfinite(found)))
-        return found
-
+    density = _Walkers(target, mode, root, centre.track)
     random = np.random.RandomState(np.random.SeedSequence([seed, 5]).generate_state(4))
     sampler = EnsembleSampler(walkers, size, density, vectorize=True)
     begin = State(0.5 * random.standard_normal((walkers, size)), random_state=random.get_state())
     total = method.warmup + method.draws
     try:
         for done, _ in enumerate(sampler.sample(begin, iterations=total), 1):
+            if density.stopped:
+                break
             if done == method.warmup:
-                exploded = 0
+                density.exploded = 0
             show(done, total, 0)
     except KeyboardInterrupt:
-        if sampler.iteration <= method.warmup:
-            raise
-    w = sampler.get_chain(discard=method.warmup).transpose(1, 0, 2)
+        pass
+    count = sampler.iteration - density.stopped - method.warmup
+    if count <= 0:
+        raise KeyboardInterrupt
+    w = sampler.get_chain(discard=method.warmup)[:count].transpose(1, 0, 2)
     return Drawn(
         mode.z + w @ root.T,
-        sampler.get_log_prob(discard=method.warmup).T,
-        exploded=exploded,
-        missing=total - sampler.iteration,
+        sampler.get_log_prob(discard=method.warmup)[:count].T,
+        exploded=density.exploded,
+        missing=walkers * (method.draws - count),
     )

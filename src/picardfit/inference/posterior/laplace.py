@@ -26,12 +26,10 @@ def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, sho
     scattered /= np.sqrt(rng.chisquare(degrees, method.draws) / degrees)[:, None]
     z = chart.points(scattered)
     log_density, done = _densities(method, target, z, scattered, top, show)
-    drawn_from = -0.5 * (degrees + size) * np.log1p(np.sum(scattered[:done] ** 2, axis=1) / degrees)
-    ratios = log_density - drawn_from
-    exploded = int(np.sum(~np.isfinite(ratios)))
+    exploded = int(np.sum(~np.isfinite(log_density)))
     if exploded == done:
         raise InputError("inference.posterior_no_start")
-    log_weights, khat = smoothed(ratios)
+    log_weights, khat = _weights(method, log_density, scattered)
     weights = np.exp(log_weights)
     chosen = rng.permutation(_resampled(weights, done, rng))
     return Drawn(
@@ -40,14 +38,24 @@ def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, sho
         exploded=exploded,
         weighted=(z[:done], weights),
         khat=khat,
-        missing=method.draws - done,
+        missing=method.draws - done if khat < method.hopeless else 0,
     )
+
+
+def _weights(method: LaplaceDraws, log_density: Array, v: Array) -> tuple[Array, float]:
+    """Smoothed log weights (done,) of the first points against the density they were drawn from, and k-hat."""
+    degrees, count = method.tails, len(log_density)
+    drawn_from = -0.5 * (degrees + v.shape[1]) * np.log1p(np.sum(v[:count] ** 2, axis=1) / degrees)
+    return smoothed(log_density - drawn_from)
 
 
 def _densities(
     method: LaplaceDraws, target: Target, z: Array, v: Array, top: Position, show: Show
 ) -> tuple[Array, int]:
-    """Log-densities of the first points z, and how many there are: all unless Ctrl-C ends a later group.
+    """Log-densities of the first points z, and how many there are.
+
+    These are all, unless Ctrl-C ends a later group or the weights of the groups so far are beyond hope, which more
+    points do not mend.
 
     Points of a group are solved by their radius in the chart, v, because a batch needs as many steps as its farthest
     point. Each starts from the nearest of the points that were solved last, or from the mode.
@@ -70,6 +78,8 @@ def _densities(
                 known = known[:1] + [*known[1:], *solved][-method.near :]
                 show(first + begin + len(some), len(z), 0)
             done = first + len(group)
+            if done < len(z) and not _weights(method, log_density[:done], v)[1] < method.hopeless:
+                break
     except KeyboardInterrupt:
         if not done:
             raise

@@ -73,6 +73,9 @@ class LaplaceDraws:
     independent: ClassVar[int] = 4  # as many effective draws are wanted as of 4 chains
     batch: int = field(default=32, repr=False)  # points that are solved side by side
     group: int = field(default=16, repr=False)  # batches that are sorted by the radius of their points
+    hopeless: float = field(
+        default=1.0, repr=False
+    )  # k-hat of the first groups at which drawing ends: the weights have no finite mean (Vehtari et al.)
     near: int = field(default=64, repr=False)  # points solved last from which others may start; a choice
     bending: Bending = field(default_factory=Bending, repr=False)
     exact: int = field(
@@ -157,4 +160,4 @@ class Drawn:
         None  # points (n, d) and their weights (n,), from which z was drawn
     )
     khat: float | None = None
-    missing: int = 0  # draws of each chain that an interruption prevented
+    missing: int = 0  # draws that an interruption prevented

@@ -27,6 +27,7 @@ class Mixing:
     r_hat: float = 1.01  # largest
     effective: float = 100.0  # least effective draws for each chain
     energy: float = 0.3  # least E-BFMI
+    fewest: int = 26  # weighted draws of which k-hat sees the five largest
 
 
 def r_hat(draws: Array) -> float:
@@ -50,8 +51,12 @@ def ess_tail(draws: Array) -> float:
 
 def mcse_mean(draws: Array) -> float:
     """Monte Carlo standard error of the mean."""
-    count = _ess(split(draws))
-    return float(np.std(draws, ddof=1) / np.sqrt(count)) if count > 0 else np.nan
+    size = np.max(np.abs(draws), initial=0.0)
+    if not (np.isfinite(size) and size > 0):
+        return np.nan
+    scaled = draws / size  # squares of large draws overflow
+    count = _ess(split(scaled))
+    return float(size * np.std(scaled, ddof=1) / np.sqrt(count)) if count > 0 else np.nan
 
 
 def e_bfmi(energy: Array) -> Array:
@@ -66,11 +71,13 @@ def weighted_effective(values: Array, weights: Array, ends: tuple[float, float])
     """What weighted draws (n,) are worth for the mean and for the ends of an interval, whose tails have other weights.
 
     The error of a weighted average of f is sum w^2 (f - mean f)^2 for weights that sum to 1; that of the probability
-    below a quantile is p (1 - p) / count.
+    below a quantile is p (1 - p) / count. Distances are those from the mean of the other draws, (f - mean f) / (1 - w):
+    a draw with nearly all weight is the mean, and its distance from itself says nothing.
     """
+    most = float(len(values))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         gaps = values - weights @ values
-        gaps = gaps / np.max(np.abs(gaps))
+        gaps = gaps / np.max(np.abs(gaps)) / np.maximum(1 - weights, np.finfo(float).eps)
     order = np.argsort(values, kind="stable")
     counts = []
     for part in ends:
@@ -78,7 +85,8 @@ def weighted_effective(values: Array, weights: Array, ends: tuple[float, float])
         below[order] = np.cumsum(weights[order]) <= part
         counts.append(part * (1 - part) / float(weights**2 @ (below - part) ** 2))
     spread = float(weights @ gaps**2)
-    return (spread / float(weights**2 @ gaps**2) if spread > 0 else np.nan), min(counts)
+    error = float(weights**2 @ gaps**2)
+    return (min(spread / error, most) if spread > 0 and error > 0 else np.nan), min(*counts, most)
 
 
 def split(draws: Array) -> Array:
@@ -120,8 +128,8 @@ def _ess(draws: Array) -> float:
     chains, count = draws.shape
     if count < 4 or not np.isfinite(draws).all():
         return np.nan
-    if np.ptp(draws) < np.finfo(float).resolution:
-        return float(draws.size)
+    if np.ptp(draws) == 0:  # chains that never moved tell nothing
+        return np.nan
     covariance = _autocovariance(draws)
     within = float(covariance[:, 0].mean()) * count / (count - 1)
     total = within * (count - 1) / count
@@ -205,8 +213,11 @@ DOUBTS = {
     "inference.divergent",
     "inference.low_energy",
     "inference.weights_not_trusted",
+    "inference.few_draws",
     "inference.posterior_inexact",
+    "inference.posterior_unverified",
     "inference.posterior_open",
+    "inference.draws_run_off",
     "inference.several_modes",
     "inference.one_mode",
     "inference.no_diagnostics",
@@ -228,11 +239,7 @@ def mixing_notices(one: Posterior) -> list[Notice]:
     poorest, wanted = min(least, key=lambda name: least[name]), limits.effective * one.method.independent
     few = {"count": least[poorest], "wanted": wanted}
     if one.drawn.khat is not None:
-        if not one.drawn.khat < TRUSTED:
-            found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
-        if least[poorest] < wanted:
-            found.append(Notice("inference.few_weights", poorest, few))
-        return found
+        return found + _weight_notices(one, one.drawn.khat, poorest, few)
     (chains, draws), method = one.shape, one.method
     assert not isinstance(method, LaplaceDraws)
     if draws < 4:
@@ -252,6 +259,15 @@ def mixing_notices(one: Posterior) -> list[Notice]:
     if low < limits.energy:
         found.append(Notice("inference.low_energy", "", {"value": low}))
     return found
+
+
+def _weight_notices(one: Posterior, khat: float, poorest: str, few: dict[str, float]) -> list[Notice]:
+    """What is said of weights: that they are too few, cannot be trusted, or are worth little."""
+    if np.isinf(khat) and one.shape[1] < one.limits.fewest:
+        return [Notice("inference.few_draws", "", {"draws": one.shape[1]})]
+    if not khat < TRUSTED:
+        return [Notice("inference.weights_not_trusted", "", {"khat": khat})]
+    return [Notice("inference.few_weights", poorest, few)] if few["count"] < few["wanted"] else []
 
 
 def _judged(one: Posterior) -> dict[str, dict[str, float]]:

@@ -116,8 +116,9 @@ class _Path:
         length, root = direction * self.step, self.root
         half = end.momentum + 0.5 * length * (root.T @ end.position.slope)
         found = yield end.position.z + length * (root @ half), end.position.track
-        momentum = half + 0.5 * length * (root.T @ found.slope)
-        energy = 0.5 * float(momentum @ momentum) - found.log_density
+        with np.errstate(over="ignore", invalid="ignore"):  # such a path has left the solution
+            momentum = half + 0.5 * length * (root.T @ found.slope)
+            energy = 0.5 * float(momentum @ momentum) - found.log_density
         error = energy - self.begin if found.possible else np.inf
         self.leaps += 1
         self.exploded += not found.possible

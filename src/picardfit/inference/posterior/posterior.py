@@ -21,6 +21,7 @@ from picardfit.inference.posterior.coordinates import Coordinates, coordinates_o
 from picardfit.inference.posterior.methods import Drawn, Method
 from picardfit.inference.posterior.mixing import (
     DOUBTS,
+    TRUSTED,
     Mixing,
     e_bfmi,
     ess_bulk,
@@ -151,12 +152,15 @@ class Posterior:
     def _row(self, values: np.ndarray, weighted: tuple[np.ndarray, np.ndarray] | None) -> dict[str, float]:
         fine = values[np.isfinite(values)]
         low, middle, high = np.quantile(fine, QUANTILES).tolist() if fine.size else [np.nan] * 3
-        sd = float(np.std(fine, ddof=1)) if fine.size > 1 else np.nan
-        mean = float(fine.mean()) if fine.size else np.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            sd = float(np.std(fine, ddof=1)) if fine.size > 1 else np.nan
+            mean = float(fine.mean()) if fine.size else np.nan
         row = {"mean": mean, "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
         if weighted is not None:
             count, tail = weighted_effective(*weighted, (QUANTILES[0], QUANTILES[-1]))
-            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
+            trusted = self.khat is not None and self.khat < TRUSTED
+            error = sd / np.sqrt(count) if trusted else np.nan
+            own = {"mcse": error, "ess_bulk": count, "ess_tail": tail, "r_hat": np.nan}
         else:
             own = {
                 "mcse": mcse_mean(values),
@@ -190,8 +194,8 @@ class Posterior:
 
     def predict(
         self,
-        experiment: str,
-        times: ArrayLike,
+        experiment: str | ArrayLike | None = None,
+        times: ArrayLike | None = None,
         level: float = 0.95,
         *,
         noise: bool = False,
@@ -201,10 +205,17 @@ class Posterior:
     ) -> Bands:
         """States and observables with pointwise bands of the posterior, around their medians, at any times from t0 on.
 
+        `posterior.predict(times)` is enough where there is one experiment.
         With `noise` the bands of the observables are those of new measurements. `inputs`, `initial`: other inputs,
         other (known) initial states. `most`: how many of the draws are integrated.
         """
-        e = experiment_index(self.problem, experiment)
+        if times is None and not isinstance(experiment, str):
+            experiment, times = None, experiment
+        if times is None:
+            raise InputError("inference.predict_times")
+        if experiment is None and len(self.problem.names) > 1:
+            raise InputError("inference.predict_experiment", known=self.problem.names)
+        e = 0 if experiment is None else experiment_index(self.problem, experiment)
         at = checked_times(self.problem.experiments[e].times_at(times))
         some = some_of(self.unknowns, as_whole(most, "most", 2))
         return sampled_bands(self.fit, e, at, some, level, noise, inputs, initial, self.seed)

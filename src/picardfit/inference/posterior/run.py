@@ -19,6 +19,7 @@ from picardfit.checks import as_whole
 from picardfit.errors import InputError, Notice
 from picardfit.fit import Fit, fit
 from picardfit.inference.posterior.chains import run_nuts
+from picardfit.inference.posterior.density import Target
 from picardfit.inference.posterior.engines import run_emcee, run_nutpie
 from picardfit.inference.posterior.laplace import run_laplace
 from picardfit.inference.posterior.methods import NUTS, Drawn, Emcee, LaplaceDraws, Method, Nutpie
@@ -27,8 +28,10 @@ from picardfit.inference.posterior.setup import (
     MeshSettings,
     Mode,
     check_fit,
+    far_away,
     left_open,
     mode_of,
+    running_off,
     target_of,
     verified,
 )
@@ -72,6 +75,8 @@ def posterior(
     began = time.perf_counter()
     modes = [mode_of(given), *_other_modes(given, others)]
     target = target_of(given, modes[0], method.lanes, np.random.default_rng([seed, 0]), mesh)
+    if names := running_off(target, modes[0]):
+        raise InputError("inference.posterior_runs_off", names[0], names=list(names))
     with ExitStack() as stack:
         show = _shown(method, progress, stack)
         if target.lanes.count < method.lanes:  # one large lane each: NumPy leaves the interpreter to others
@@ -88,7 +93,7 @@ def posterior(
             case Emcee():
                 drawn = run_emcee(method, target, modes[0], seed, show)
     error = verified(replace(target, pool=None), drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
-    notices = _notices(given, method, drawn, modes, error, mesh)
+    notices = _notices(given, method, target, drawn, modes, error, mesh)
     return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
 
 
@@ -143,7 +148,13 @@ def _other_modes(given: Fit, others: Modes) -> list[Mode]:
 
 
 def _notices(
-    given: Fit, method: Method, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
+    given: Fit,
+    method: Method,
+    target: Target,
+    drawn: Drawn,
+    modes: list[Mode],
+    error: float,
+    mesh: MeshSettings,
 ) -> tuple[Notice, ...]:
     found = list(given.problem.remarks)
     if len(modes) > 1:
@@ -151,12 +162,22 @@ def _notices(
         found.append(Notice(code, "", {"count": len(modes)}))
     if names := left_open(given.problem, modes[0]):
         found.append(Notice("inference.posterior_open", names[0], {"names": list(names)}))
+    if names := far_away(target.coordinates, modes[0], drawn.z.reshape(-1, drawn.z.shape[-1])):
+        found.append(Notice("inference.draws_run_off", names[0], {"names": list(names)}))
     for name in modes[0].at_bound:
         found.append(Notice("inference.mode_at_bound", name))
     if drawn.exploded:
         found.append(Notice("inference.exploded", "", {"count": drawn.exploded}))
-    if not error <= mesh.biased:
+    if isinstance(method, LaplaceDraws) and drawn.log_density.size + drawn.missing < method.draws:
+        values = {"count": drawn.log_density.size, "wanted": method.draws}
+        found.append(Notice("inference.weights_hopeless", "", values))
+    if np.isnan(error):  # of a single draw there is no spread
+        found += [Notice("inference.posterior_unverified")] * (drawn.log_density.size > 1)
+    elif error > mesh.biased:
         found.append(Notice("inference.posterior_inexact", "", {"error": error}))
     if drawn.missing:
-        found.append(Notice("inference.posterior_interrupted", "", {"missing": drawn.missing}))
+        resumable = isinstance(method, NUTS)
+        code = "inference.resumable_interrupted" if resumable else "inference.posterior_interrupted"
+        values = {"missing": drawn.missing, "wanted": drawn.missing + drawn.log_density.size}
+        found.append(Notice(code, "", values))
     return tuple(found)

@@ -12,7 +12,7 @@ from picardfit.collocation.mesh import Mesh, rule
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.attempt import LaneSettings, Track
-from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
+from picardfit.inference.posterior.coordinates import LARGEST, Coordinates, coordinates_of
 from picardfit.inference.posterior.density import Lanes, Target
 from picardfit.inference.posterior.nuts import root_of
 from picardfit.problem.problem import Problem
@@ -235,3 +235,52 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
         if np.isfinite(exact) and np.isfinite(cost):
             gaps.append(cost + exact)
     return float(np.std(gaps)) if len(gaps) > 1 else np.nan
+
+
+def far_away(
+    coordinates: Coordinates, mode: Mode, z: Array, settings: Flight | None = None
+) -> tuple[str, ...]:
+    """Unknowns whose draws z (k, d) run off to numbers without meaning: those that nothing but the data closes."""
+    settings = Flight() if settings is None else settings
+    least = np.maximum(np.abs(coordinates.natural(coordinates.internal(mode.z)[0])), 1.0)
+    with np.errstate(over="ignore"):
+        size = np.abs(coordinates.natural(coordinates.internal(z)[0])) / least
+        ratio = np.where(coordinates.relative, np.exp(np.minimum(np.abs(z - mode.z), LARGEST)), size)
+    found = ~coordinates.closed & (ratio.max(axis=0) > settings.far)
+    return tuple(np.array(coordinates.labels, object)[found])
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Where it is asked whether the density of z falls along the axes that the data hardly determine; chosen."""
+
+    loose: float = 3.0  # standard deviation of a logarithm from which an axis is followed: a factor of 20
+    distance: float = 500.0  # change of a logarithm along it: even x^-0.03 falls by that much over 1e217
+    fallen: float = 12.0  # loss of log-density there that is enough: e^-12 is six in a million
+    share: float = 0.1  # of the largest part of an axis that makes an unknown a part of it
+    far: float = 1e30  # times the optimum, or one: draws there are explained by no scale of data
+
+
+def running_off(target: Target, mode: Mode, settings: Flight = Flight()) -> tuple[str, ...]:
+    """Unknowns that can run off together: along an axis of the mode the density of z does not fall.
+
+    Where a product of two is all that data see, their logarithms run in opposite directions. A prior that does not
+    vanish at zero then leaves log p(z) level on that side, and its integral diverges. An axis matters only where some
+    unknown on it is closed neither by bounds nor by a prior: else the integral of the priors is finite.
+    """
+    coordinates = target.coordinates
+    if coordinates.closed.all():
+        return ()
+    size = np.where(coordinates.relative, 1.0, np.maximum(np.abs(mode.z), 1.0))
+    values, axes = np.linalg.eigh(mode.covariance / size[:, None] / size)
+    (best,) = target.positions([(mode.z, None)], gradient=False)
+    for axis in axes.T[values > settings.loose**2]:
+        parts = np.abs(axis) >= settings.share * np.max(np.abs(axis))
+        logarithms = parts & coordinates.relative
+        if not (logarithms & ~coordinates.closed).any():
+            continue
+        step = settings.distance * size * axis / np.max(np.abs(axis[logarithms]))
+        ends = target.positions([(mode.z + sign * step, None) for sign in (1, -1)], gradient=False)
+        if max(one.log_density for one in ends) > best.log_density - settings.fallen:
+            return tuple(np.array(coordinates.labels, object)[parts])
+    return ()
