@@ -128,7 +128,7 @@ class Problem:
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         specs = random_initial(common) | as_mapping(parameters, "parameters", "(0, 1)")
         every = all_parameters(model, specs, by_name, scatter)
-        check_doses(model, named, by_name)
+        check_doses(model, named, every, by_name)
         check_priors(every, by_name, scatter)
         check_truth(truth)
         check_nominal(nominal)
