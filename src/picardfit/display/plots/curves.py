@@ -274,13 +274,38 @@ def align(stacks: Sequence[Stack]) -> list[bool]:
     for several in zip(*(stack.panels for stack in stacks), strict=True):
         _calm(several)
         shared.append(share(several, "y"))
+    for stack in stacks:
+        _share_times(stack.panels)
     if len({stack.one.calendar for stack in stacks}) == 1 and len({s.logarithmic for s in stacks}) == 1:
         share([panel for stack in stacks for panel in stack.panels], "x")
-    for stack in stacks:
-        ends = [end for panel in stack.panels if panel.has_data() for end in panel.get_xlim()]
-        for panel in stack.panels if ends else ():
-            panel.set_xlim(min(ends), max(ends))
     return shared
+
+
+def _share_times(panels: Sequence[Axes]) -> None:
+    """One time axis for the panels of an experiment."""
+    ends = _times_shown([panel for panel in panels if panel.has_data()])
+    for panel in panels if len(ends) else ():
+        panel.set_xlim(ends.min(), ends.max())
+
+
+def _times_shown(panels: Sequence[Axes]) -> np.ndarray:
+    """(panels, 2): the ends of their time axes.
+
+    What stands at one time, such as a dose, takes no room of its own beside longer axes: a margin of theirs at most.
+    """
+    ends = np.array([panel.get_xlim() for panel in panels])
+    points = np.array([_is_point(panel) for panel in panels], bool)
+    if points.any() and not points.all() and panels[0].get_xscale() == "linear":
+        margin = max(panel.margins()[0] * panel.dataLim.width for panel in panels)
+        for k in np.flatnonzero(points):
+            ends[k] = panels[k].dataLim.intervalx + np.array([-margin, margin])
+    return ends
+
+
+def _is_point(panel: Axes) -> bool:
+    """Whether everything in a panel stands at one time."""
+    low, high = panel.dataLim.intervalx
+    return bool(low == high)
 
 
 def share(panels: Sequence[Axes], axis: Literal["x", "y"]) -> bool:
@@ -292,10 +317,11 @@ def share(panels: Sequence[Axes], axis: Literal["x", "y"]) -> bool:
     scales = {panel.get_xscale() if axis == "x" else panel.get_yscale() for panel in used}
     if len(panels) < 2 or len(scales) != 1:
         return False
-    ends = np.array([panel.get_xlim() if axis == "x" else panel.get_ylim() for panel in used])
+    ends = _times_shown(used) if axis == "x" else np.array([panel.get_ylim() for panel in used])
     spans = np.log(ends) if scales == {"log"} else ends
     low, high = spans[:, 0].min(), spans[:, 1].max()
-    flat = np.array([axis == "y" and _is_flat(panel, float(np.ptp(ends))) for panel in used])
+    size = float(np.ptp(ends))
+    flat = np.array([_is_point(panel) if axis == "x" else _is_flat(panel, size) for panel in used])
     lengths = np.diff(spans, axis=1)[~flat]
     if lengths.min(initial=np.inf) < STYLE.alike * (high - low):
         return False
