@@ -23,7 +23,7 @@ from picardfit.files.delimited import LongLine, decoded, split
 from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
 from picardfit.model.number_arrays import CENSORED, MISSING, measurements, plain_cell
 from picardfit.problem.dates import looks_like_date, zone_name
-from picardfit.whole_files import sound_path
+from picardfit.whole_files import readable_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,7 +249,7 @@ def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
         raise InputError("files.text_not_a_path")
     origin = Origin(str(source))
     try:
-        return _from_content(_bytes(sound_path(source)), origin, sheet)
+        return _from_content(_bytes(readable_path(source)), origin, sheet)
     except InputError as error:
         raise origin.at(error) from None
 
@@ -273,8 +273,6 @@ def _refuse_sheet(sheet: str | None) -> None:
 
 def _bytes(path: Path) -> bytes:
     try:
-        if path.is_char_device():  # it may have no end
-            raise InputError("files.data_not_a_file", str(path))
         return path.read_bytes()
     except FileNotFoundError:
         folder = path.parent
