@@ -45,7 +45,7 @@ def not_negative(
         for group in (model.states, model.parameters, model.inputs)
     )
     times = rng.uniform(test.least, test.largest, test.points)
-    p *= _signs(rng, test.points, [_bounds(parameters[name]) for name in model.parameters])
+    p *= _signs(rng, test.points, [parameters[name].range for name in model.parameters])
     u *= _signs(rng, test.points, [_range(experiments, name) for name in model.inputs])
     said = _said_negative(initial, parameters, rng.uniform(size=test.tries))
     said |= _measured_negative(model, experiments)
@@ -75,10 +75,6 @@ def _signs(rng: np.random.Generator, points: int, ranges: Sequence[tuple[float, 
     return drawn
 
 
-def _bounds(one: Parameter) -> tuple[float, float]:
-    return one.bounds if one.fixed is None else (one.fixed, one.fixed)
-
-
 def _range(experiments: Sequence[Experiment], name: str) -> tuple[float, float]:
     """The least and largest number given for an input or covariate; (0, inf) where none is given."""
     values = [np.array([one.covariates[name]]) for one in experiments if name in one.covariates]
@@ -99,7 +95,7 @@ def _said_negative(
 
     `draws`: (points,) numbers between 0 and 1, where formulas are tried between the bounds of their parameters.
     """
-    values = {name: _between(_bounds(one), draws) for name, one in parameters.items()}
+    values = {name: _between(one.range, draws) for name, one in parameters.items()}
     said = set()
     for specs in initial.values():
         for state, spec in specs.items():

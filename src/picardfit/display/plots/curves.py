@@ -293,12 +293,13 @@ def _times_shown(panels: Sequence[Axes]) -> np.ndarray:
 
     What stands at one time, such as a dose, takes no room of its own beside longer axes: a margin of theirs at most.
     """
-    ends = np.array([panel.get_xlim() for panel in panels])
+    ends, widths = np.array([panel.get_xlim() for panel in panels]), [panel.dataLim.width for panel in panels]
     points = np.array([_is_point(panel) for panel in panels], bool)
     if points.any() and not points.all() and panels[0].get_xscale() == "linear":
-        margin = max(panel.margins()[0] * panel.dataLim.width for panel in panels)
-        for k in np.flatnonzero(points):
-            ends[k] = panels[k].dataLim.intervalx + np.array([-margin, margin])
+        margin = (np.ptp(ends, axis=1) - widths)[~points].max() / 2
+        for k, panel in enumerate(panels):
+            if points[k]:
+                ends[k] = panel.dataLim.intervalx + np.array([-margin, margin])
     return ends
 
 
