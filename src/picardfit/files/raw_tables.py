@@ -150,7 +150,7 @@ class RawTable(NamedTuple):
                 raise self.at(row, InputError("files.error_cell", column, value=cell.strip()))
 
     def holds_names(self, column: str) -> bool:
-        """Whether a column holds texts, none of which begins like a number or is a date."""
+        """Whether a column holds texts, none of which begins like a number, is a date or a lost count (`?`)."""
         cells = self.columns[column]
         if cells.dtype != object:
             return False
@@ -159,7 +159,12 @@ class RawTable(NamedTuple):
             if _is_blank(cell):
                 continue
             one, some = cell.strip(), True
-            if re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or error_of_formula(one):
+            if (
+                one == "?"
+                or re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one)
+                or looks_like_date(one)
+                or error_of_formula(one)
+            ):
                 return False
         return some
 
