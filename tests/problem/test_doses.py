@@ -194,3 +194,10 @@ def test_an_infusion_too_short_for_a_mesh_is_given_at_once():
     assert given.duration.tolist() == [0.0, 1.0]
     (kept,) = pf.Experiment([1, 12], {"conc": [1, 2]}, doses=pf.Doses([0], 1, "gut", 1e-6)).doses
     assert kept.duration.tolist() == [1e-6]
+
+
+def test_doses_are_told_at_dates_where_the_samples_have_dates():
+    given = pf.Doses([-1, 286], 100, into="gut")
+    one = pf.Experiment(["2021-03-04", "2021-03-05"], {"conc": [1, 2]}, doses=given, t0=-1)
+    assert "2 doses of 100 into gut from 2021-03-03 to 2021-12-15" in repr(one)
+    assert "from -1 to 286" not in str(pf.Problem(MODEL, one, BOUNDS, EMPTY))
