@@ -210,11 +210,12 @@ class Stack:
     def _draw_increments(self, panel: Axes, quantity: str) -> None:
         """The fitted increments at the times of their samples: between these they mean something else."""
         one, fit = self.one, self.fit
-        times = one.count_times(quantity)
+        times, column = one.count_times(quantity), one.observables.index(quantity)
         along = on_axis(one, times, one.calendar)
-        panel.plot(
-            along, fit.predict(one.name, times)[quantity], linewidth=STYLE.curve, label="fit", color=BLUE
-        )
+        values = fit.predict(one.name, times)[quantity]
+        lost = ~np.isin(times, one.times[one.sampled[:, column]])
+        values = np.where(lost, np.nan, values)  # a lost count may stand for many samples
+        panel.plot(along, values, linewidth=STYLE.curve, label="fit", color=BLUE)
 
     def _dress(self, title: str, labelled: bool) -> None:
         """Name, labels and axes; time is labelled at the bottom only."""
