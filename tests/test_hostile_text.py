@@ -47,6 +47,28 @@ def test_oscillations_of_a_fixed_parameter_that_no_data_resolve():
     assert refusal(pf.fit, problem) == "formulas.fast_oscillation"
 
 
+@pytest.mark.parametrize(
+    "wave, bounds",
+    [
+        ("sin(w*t)", {"w": (1e5, 1e6)}),
+        ("sin(-2*pi*t/period)", {"period": (1e-6, 1e-5)}),
+        ("cos((w0 + dw)*t)", {"w0": 1e6, "dw": (-1e5, 1e5)}),
+    ],
+)
+def test_oscillations_too_fast_for_all_values_within_bounds(wave, bounds):
+    data = pf.Experiment(np.linspace(0, 10, 20), {"x": np.ones(20)})
+    problem = pf.Problem(pf.Model(f"x' = -k*x*(1 + {wave})"), data, {"k": (0.1, 5), **bounds})
+    assert refusal(pf.fit, problem) == "formulas.fast_oscillation"
+
+
+@pytest.mark.parametrize(
+    "wave, bounds", [("sin(w*t)", (1, 1e6)), ("sin(w*t)", (-1e6, 1e6)), ("sin(x*w*t)", (1e5, 1e6))]
+)
+def test_oscillations_that_may_be_slow_are_no_fault(wave, bounds):
+    data = pf.Experiment(np.linspace(0, 10, 20), {"x": np.ones(20)})
+    pf.Problem(pf.Model(f"x' = -k*x*(1 + {wave})"), data, {"k": (0.1, 5), "w": bounds}).check_inputs()
+
+
 @pytest.mark.parametrize("in_equations", [True, False])
 def test_oscillations_that_no_data_resolve(in_equations):
     model = pf.Model("x' = sin(1e6*t) - k*x") if in_equations else pf.Model("x' = u - k*x", inputs=["u"])

@@ -174,3 +174,11 @@ def test_the_command_prints_the_fit_that_it_cannot_write(tmp_path, as_json):
 
 def test_a_ledger_that_is_no_regular_file_is_refused(fit):
     assert code(lambda: pf.fit(fit.problem, starts=2, ledger="/dev/zero")) == "files.not_regular"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("reader", [pf.read_table, pf.read_nonmem, pf.load])
+def test_a_pipe_is_not_waited_for(tmp_path, reader):
+    os.mkfifo(pipe := tmp_path / "samples.csv")
+    assert code(reader, pipe) == "files.endless"
+    assert code(reader, str(pipe)) == "files.endless"

@@ -65,6 +65,18 @@ def regular_target(path: str | Path) -> Path:
     return target
 
 
+def readable_path(path: str | Path) -> Path:
+    """A path to read from: InputError for a device, pipe or socket, which may have no end or never begin."""
+    path = sound_path(path)
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:  # the reader says what is wrong
+        return path
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise InputError("files.endless", printable(path), kind=kind_words(kind))
+    return path
+
+
 def sound_path(path: str | Path) -> Path:
     """The path, unless no file can have it: InputError for a null character and for names that are too long."""
     path = Path(path)

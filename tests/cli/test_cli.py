@@ -951,3 +951,12 @@ def test_counts_of_new_cases_from_simulation_to_fit(tmp_path):
     assert first == pytest.approx(weekly[2.0], rel=1e-4)  # since the sample at 1.75
     assert second == pytest.approx(sum(v for time, v in weekly.items() if time > 2), rel=1e-4)
     assert "the first since the sample before it" in ahead.stderr
+
+
+@pytest.mark.parametrize("times", ["2021-03-01:2021-03-03:2", "2021-03-01, 2021-03-03"])
+def test_simulations_take_dates_where_the_data_have_them(tmp_path, times):
+    (tmp_path / "data.csv").write_text("date,x\n2021-03-01,3\n2021-03-05,2\n")
+    (tmp_path / "problem.toml").write_text('equations = "x\' = -1*x"\ndata = "data.csv"\n[initial]\nx = 3\n')
+    rows = rows_of(run("simulate", tmp_path, "--times", times).stdout)
+    assert [row["date"] for row in rows] == ["2021-03-01", "2021-03-03"]
+    assert float(rows[1]["x"]) == pytest.approx(3 * np.exp(-2))

@@ -93,3 +93,32 @@ def test_an_axis_in_a_time_zone():
     panel.figure.canvas.draw()
     shown = [tick.get_text() for tick in panel.get_xticklabels()]
     assert "02:00" not in shown  # the clock was put forward from 2 to 3
+
+
+HOURS = pd.date_range("2024-05-01 09:00", periods=5, freq="3h")
+SHORT = [9.1, 6.5, 5.2, 3.9, 2.8]
+ELIMINATION = pf.Model("c' = -k*c")
+
+
+def _shown_hours(panel):
+    """The length of a time axis in hours."""
+    return 24 * np.ptp(panel.get_xlim())
+
+
+def test_a_single_dose_does_not_widen_an_axis_of_dates():
+    given = pf.Doses(["2024-05-01 08:00"], 10, into="c")
+    one = pf.Experiment(HOURS, {"c": SHORT}, calendar=pf.Calendar("2024-05-01 08:00", "h"), doses=given)
+    for panel in pf.fit(pf.Problem(ELIMINATION, one, {"k": (0.01, 1)}, {"c": 0})).plot().axes:
+        assert 13 < _shown_hours(panel) < 15
+
+
+@pytest.mark.parametrize("day", [1, 3])
+def test_a_single_sample_does_not_widen_an_axis_of_dates(day):
+    noon = pd.to_datetime([f"2024-05-{day:02} 12:00"])
+    several = [pf.Experiment(HOURS, {"c": SHORT}, "a"), pf.Experiment(noon, {"c": [6.4]}, "b")]
+    fit = pf.fit(pf.Problem(ELIMINATION, several, {"k": (0.01, 10)}))
+    many, single = fit.plot().axes
+    assert 12 < _shown_hours(many) < 14
+    assert _shown_hours(single) <= 48  # one day to each side
+    assert 24 * np.ptp(fit.plot(experiments=["b"]).axes[0].get_xlim()) <= 48
+    assert _shown_hours(fit.plot_residuals().axes[0]) < 24 * 4

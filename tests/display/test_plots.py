@@ -407,3 +407,13 @@ def test_panels_of_increments_have_the_time_axis_of_the_others(counted):
 def test_standardised_residuals_have_dashes_at_two(counted):
     for panel in counted.plot_residuals().axes[::2]:
         assert [line.get_ydata()[0] for line in panel.lines if line.get_linestyle() == "--"] == [-2.0, 2.0]
+
+
+def test_no_curve_is_drawn_through_a_lost_count():
+    model = pf.Model("n' = b", observables={"c": "increment(n)"})
+    one = pf.Experiment([1, 2, 3, 4, 20, 21, 22, 23], {"c": [5, 4, 6, 5, "?", 4, 5, 6]})
+    panel = pf.fit(pf.Problem(model, one, {"b": (0, 20)}, {"n": 0}, noise=pf.Poisson())).plot().axes[0]
+    curve = next(line for line in panel.lines if line.get_label() == "fit")
+    times, values = curve.get_xdata(), curve.get_ydata()
+    assert times[np.isnan(values)].tolist() == [20]
+    np.testing.assert_allclose(values[times != 20], 5, rtol=1e-6)

@@ -236,7 +236,7 @@ def test_time_column_can_be_named():
         ("time,a\n0,1\n1,inf\n", "cell", "a", 3),
         ("time,a\n0,1\n,2\n", "time_cell", "time", 3),
         ("time,a\n0,1\nnoon,2\n", "time_cell", "time", 3),
-        ("time;a;b\n0;1,5;2.5\n", "comma_cell", "a", 2),
+        ("time;a\n0.5;1,5\n", "comma_cell", "a", 2),
         ("time;a\n0;1,5\n1;x\n", "cell", "a", 3),
         ("time,a\n0,1\n1,2,3\n", "long_row", "", 3),
         ('time,a,note\n0,1,"two\nlines"\n1,many,x\n', "cell", "a", 4),
@@ -473,8 +473,45 @@ def test_dates_with_points_stand_beside_decimal_commas(tmp_path):
 def test_numbers_with_points_are_no_decimal_commas(tmp_path):
     path = tmp_path / "mixed.csv"
     path.write_text("time;a;b\n0;1,5;2.5\n1;2,5;3.5\n")
-    with pytest.raises(pf.InputError):
-        pf.read_table(path)
+    (one,) = pf.read_table(path)
+    assert one.values.tolist() == [[2.5], [3.5]]
+    assert complaint(pf.Problem, pf.Model("a' = -k*a"), one).code == "files.comma_cell"
+
+
+NOTES = ["57\nabc", "57\n\nok 5", "<5\nabc", "2021-03-04\n2021-03-05", "5 mg\n7"]
+
+
+@pytest.mark.parametrize("notes", NOTES)
+def test_a_column_that_is_not_all_numbers_is_an_error_only_where_it_is_used(tmp_path, notes):
+    path = tmp_path / "pond.csv"
+    lines = [f"{k},{3 - k},{note}" for k, note in enumerate(notes.split("\n"))]
+    path.write_text("\n".join(["time,x,Note", *lines]))
+    (one,) = pf.read_table(path)
+    assert [remark.code for remark in one.remarks] == ["problem.column_unread"]
+    unused = pf.Problem(pf.Model("x' = -k*x"), one)
+    assert [remark.code for remark in unused.remarks] == ["problem.column_ignored"]
+    error = complaint(pf.Problem, pf.Model("x' = -k*x\nnote' = k"), one)
+    assert (error.subject, error.place.file) == ("Note", str(path))
+    assert repr(
+        next(note for note in notes.split("\n") if not note.isdigit() and note not in ("", "<5"))
+    ) in str(error)
+
+
+def test_names_are_an_error_only_where_they_are_used():
+    (one,) = table("time,x,sky\n0,3,grey\n1,2,blue\n")
+    assert pf.Problem(pf.Model("x' = -k*x"), one).remarks
+    error = complaint(pf.Problem, pf.Model("x' = -k*x\nsky' = k"), one)
+    assert (error.code, error.subject, error.place.row) == ("files.cell_of_names", "sky", 2)
+
+
+def test_a_column_of_lost_counts_is_no_column_of_names():
+    (one,) = table("time,x,c\n0,3,?\n1,2,?\n")
+    assert one.observables == ("x", "c")
+    assert not one.remarks
+
+
+def test_names_of_experiments_that_begin_with_a_digit_are_not_left_out():
+    assert complaint(table, "time,x,pond\n0,3,1a\n0,2,2b\n1,4,1a\n1,5,2b\n").subject == "pond"
 
 
 def test_a_column_of_numbers_does_not_name_many_experiments():

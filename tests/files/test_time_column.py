@@ -176,7 +176,7 @@ def test_a_missing_date_of_a_frame_is_named_with_its_row():
 
 
 def test_a_frame_of_other_dates_is_told_how_to_name_them():
-    frame = pd.DataFrame({"time": [0, 1], "sampled": pd.to_datetime(["2021-03-04"] * 2), "x": [1, 2]})
+    frame = pd.DataFrame({"time": [0, 1], "sampled": pd.to_datetime(["2021-03-04"] * 2)})
     assert complaint(read_table, frame).code == "files.column_of_dates"
 
 

@@ -272,3 +272,19 @@ def test_measurements_with_noise_in_logs_are_positive_and_scatter_by_a_factor():
 def test_measurements_reach_as_far_as_the_quantile_of_their_noise(noise, quantile):
     found = well_known(noise).bands("pond", [1.0], noise=True)["x"]
     assert (found.high - found.value)[0] == pytest.approx(0.1 * quantile, rel=0.02)
+
+
+def test_curves_under_noise_in_logs_have_bands_by_a_factor():
+    """Positive however far the prediction goes: the error of the logarithm; states keep theirs."""
+    rng = np.random.default_rng(3)
+    data = 2 * np.exp(-0.7 * TIMES[:6]) * np.exp(0.8 * rng.standard_normal(6))
+    one = pf.Experiment(TIMES[:6], {"x": data}, "pond")
+    found = pf.fit(pf.Problem(pf.Model("x' = -k*x"), one, noise=pf.LogNormal(1.0))).bands("pond", LATER)
+    curve = found.observables["x"]
+    assert (curve.low > 0).all()
+    np.testing.assert_allclose(curve.low * curve.high, curve.value**2)
+    np.testing.assert_allclose(
+        np.log(curve.high / curve.value), 1.959964 * curve.standard_error / curve.value, rtol=1e-6
+    )
+    state = found.states["x"]
+    np.testing.assert_allclose(state.high - state.value, state.value - state.low)

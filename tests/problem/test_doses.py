@@ -145,6 +145,43 @@ def test_a_state_that_may_be_negative_may_be_kicked_down():
     assert pf.Problem(model, one, {"w": (0.1, 2)}).jumps[0].add.tolist() == [[0.0, -2.0]]
 
 
+RELAX = "V' = -(V - E)/tau"
+FALL = "v' = -c*v"
+
+
+@pytest.mark.parametrize(
+    ("equations", "data", "parameters", "initial", "inputs"),
+    [
+        (RELAX, [-66.0, -65.5], {"E": (-80, -50), "tau": (0.1, 10)}, {"V": -65.0}, {}),
+        (RELAX, [0.5, 0.3], {"E": -65.0, "tau": (0.1, 10)}, {"V": 0.0}, {}),
+        (RELAX, [0.5, 0.3], {"tau": (0.1, 10)}, {"V": 0.0}, {"E": -65.0}),
+        (RELAX, [0.5, 0.3], {"E": (-80, -50), "tau": (0.1, 10)}, {"V": "E"}, {}),
+        (FALL, [0.5, 0.3], {"c": (0.1, 10)}, {"v": (-10, 10)}, {}),
+        (FALL, [0.5, -0.3], {"c": (0.1, 10)}, {"v": 0.0}, {}),
+        (FALL, [0.5, 0.3], {"c": (0.1, 10)}, {"v": -5.0}, {}),
+    ],
+)
+def test_a_state_that_is_said_to_be_negative_may_be_kicked_down(equations, data, parameters, initial, inputs):
+    model = pf.Model(equations, inputs=list(inputs))
+    (state,) = model.states
+    kick = pf.Doses([1.0], -2.0, into=state)
+    one = pf.Experiment([1.5, 2.5], {state: data}, doses=kick, inputs=inputs)
+    assert pf.Problem(model, one, parameters, initial).jumps[0].add.tolist() == [[-2.0]]
+
+
+@pytest.mark.parametrize("initial", [{"v": 0.0}, {"v": (0, 10)}, {"v": "dose/c"}, {}])
+def test_a_negative_dose_needs_something_that_says_so(initial):
+    one = pf.Experiment([1.5, 2.5], {"v": [0.5, 0.3]}, doses=pf.Doses([1.0], -2.0, into="v"))
+    with pytest.raises(pf.InputError) as caught:
+        pf.Problem(
+            pf.Model(FALL),
+            one,
+            {"c": (0.1, 10)} | ({"dose": (1, 2)} if "dose" in str(initial) else {}),
+            initial,
+        )
+    assert (caught.value.code, caught.value.subject) == ("problem.negative_dose", "v")
+
+
 def test_unused_covariates_are_remarked():
     one = pf.Experiment(TIMES, {"conc": np.ones(len(TIMES))}, covariates={"sex": 1.0})
     problem = pf.Problem(MODEL, one, BOUNDS, EMPTY)
@@ -157,3 +194,10 @@ def test_an_infusion_too_short_for_a_mesh_is_given_at_once():
     assert given.duration.tolist() == [0.0, 1.0]
     (kept,) = pf.Experiment([1, 12], {"conc": [1, 2]}, doses=pf.Doses([0], 1, "gut", 1e-6)).doses
     assert kept.duration.tolist() == [1e-6]
+
+
+def test_doses_are_told_at_dates_where_the_samples_have_dates():
+    given = pf.Doses([-1, 286], 100, into="gut")
+    one = pf.Experiment(["2021-03-04", "2021-03-05"], {"conc": [1, 2]}, doses=given, t0=-1)
+    assert "2 doses of 100 into gut from 2021-03-03 to 2021-12-15" in repr(one)
+    assert "from -1 to 286" not in str(pf.Problem(MODEL, one, BOUNDS, EMPTY))

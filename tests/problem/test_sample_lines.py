@@ -43,6 +43,23 @@ def test_trials(tmp_path, text, code, line):
     assert (error.code, error.place.line) == (code, line)
 
 
+def test_a_bad_measurement_without_a_table_is_named_by_its_time():
+    one = pf.Experiment([1, 2, 3], {"cases": [4, 2.5, 1]}, "city")
+    noise = {"noise": pf.Poisson()}
+    error = complaint(pf.Problem, pf.Model("c' = b", observables={"cases": "c"}), one, **noise)
+    assert "at t = 2 of `city`" in str(error)
+    dated = pf.Experiment(["2021-03-04", "2021-03-05"], {"cases": [4, -1]}, "city")
+    error = complaint(pf.Problem, pf.Model("c' = b", observables={"cases": "c"}), dated, **noise)
+    assert "at 2021-03-05 of `city`" in str(error)
+
+
+def test_a_censored_value_under_least_squares_is_named_with_its_line(tmp_path):
+    (tmp_path / "data.csv").write_text("t,cases\n3,4\n1,<2.5\n")
+    (one,) = pf.read_table(tmp_path / "data.csv")
+    error = complaint(pf.Problem, pf.Model("c' = b", observables={"cases": "c"}), one)
+    assert (error.code, error.place.line) == ("problem.censored_without_noise", 3)
+
+
 def test_a_problem_file_names_the_line_of_its_table(tmp_path):
     (tmp_path / "data.csv").write_text("t,cases\n3,4\n1,2.5\n")
     path = tmp_path / "problem.toml"

@@ -32,8 +32,8 @@ def simulate(
     times: Annotated[
         str | None,
         typer.Option(
-            help="Sampling times: from:to:count (a whole number), from:to:step (0:20:0.5), or a list 0,1,2. By default "
-            "those of the data."
+            help="Sampling times: from:to:count (a whole number), from:to:step (0:20:0.5), or a list 0,1,2; dates "
+            "where the data have dates. By default those of the data."
         ),
     ] = None,
     values: Annotated[
@@ -80,7 +80,7 @@ def simulate(
         scatter = _scatter(file, additive, proportional) if own_noise else None
         chosen = _values(file, assignments(values or [], "--set"), fitted, scatter)
         study = _Study(file, chosen, scatter, additive, proportional)
-        header, rows = _table(study, None if times is None else TimesText(times).of(), seed, states)
+        header, rows = _table(study, None if times is None else TimesText(times), seed, states)
         if digits < ALL_DIGITS:
             rows = [[name, time, *(float(f"{one:.{digits}g}") for one in row)] for name, time, *row in rows]
         text = csv_text(header, rows)
@@ -154,7 +154,7 @@ class _Study:
 
 
 def _table(
-    study: _Study, times: np.ndarray | None, seed: int, states: bool
+    study: _Study, times: TimesText | None, seed: int, states: bool
 ) -> tuple[list[str], list[list[object]]]:
     """Header and rows of the simulated measurements of every experiment."""
     import numpy as np
@@ -164,7 +164,7 @@ def _table(
     rows: list[list[object]] = []
     calendars = _calendars(study.file)
     for name, (condition, own_times) in _conditions(study.file).items():
-        wanted = own_times if times is None else times
+        wanted = own_times if times is None else times.of(calendars.get(name))
         if wanted is None or len(wanted) == 0:
             raise InputError("cli.no_times")
         found, measured = _experiment(study, name, condition, wanted, rng)

@@ -11,6 +11,7 @@ from picardfit.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from picardfit.problem.calendar import Calendar
     from picardfit.problem.experiment import Experiment
 
 DATE = r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -34,8 +35,8 @@ class TimesText:
         first, last, step = found.groups()
         return first, last, step
 
-    def of(self, one: Experiment | None = None) -> np.ndarray:
-        """The times, for an experiment also from dates; InputError for what is neither."""
+    def of(self, one: Experiment | Calendar | None = None) -> np.ndarray:
+        """The times, for an experiment or its calendar also from dates; InputError for what is neither."""
         import numpy as np
 
         if self.ends is None:
@@ -57,9 +58,11 @@ class TimesText:
             raise InputError("cli.times", self.text)
         return first + step * np.arange(np.floor(count * (1 + 1e-12)) + 1)
 
-    def _numbers(self, texts: list[str], one: Experiment | None) -> np.ndarray:
+    def _numbers(self, texts: list[str], one: Experiment | Calendar | None) -> np.ndarray:
         """(n,): numbers, or dates as times of the experiment."""
         import numpy as np
+
+        from picardfit.problem.calendar import Calendar
 
         texts = [text.strip() for text in texts]
         try:
@@ -67,7 +70,7 @@ class TimesText:
         except ValueError:
             if one is None or not all(re.fullmatch(DATE, text) for text in texts):
                 raise InputError("cli.times", self.text) from None
-            return np.asarray(one.times_at(texts), float)
+            return np.asarray(one.times(texts) if isinstance(one, Calendar) else one.times_at(texts), float)
         if not np.isfinite(times).all():
             raise InputError("cli.times_not_finite", self.text)
         return times

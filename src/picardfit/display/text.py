@@ -138,8 +138,8 @@ def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, 
     measured = ", ".join(f"{name} ({n})" for name, n in zip(one.observables, counts, strict=True))
     given = [f"{name} = {signal.describe()}" for name, signal in one.inputs.items()]
     given += [f"{name} = {number(value)}" for name, value in one.covariates.items()]
-    given += [dose.describe() for dose in one.doses]
-    given += [f"reset at {number(time)}" for time in one.resets]
+    given += [dose.describe(one.time_texts(dose.times[[0, -1]])) for dose in one.doses]
+    given += [f"reset at {time}" for time in one.time_texts(np.array(one.resets, float))]
     inputs = "; ".join(given)
     initial = {**({} if one.rest else shared), **one.initial}
     known = ", ".join(

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 from picardfit.errors import InputError, closest_file
-from picardfit.whole_files import sound_path
+from picardfit.whole_files import readable_path
 
 
 def read_json(path: Path) -> object:
     """The content of a JSON file; bare NaN and Infinity are not JSON."""
+    path = readable_path(path)
     try:
-        return json.loads(sound_path(path).read_text(encoding="utf-8"), parse_constant=_refuse)
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
         raise InputError("files.no_fit_file", str(path), close=closest_file(path)) from None
     except OSError as error:

@@ -12,7 +12,7 @@ from picardfit.errors import InputError, Key, Notice, closest
 from picardfit.files.raw_tables import RawTable
 from picardfit.files.time_column import TimeSettings
 from picardfit.model.number_arrays import censored_text, measurements
-from picardfit.problem.columns import columns_ignored, find_name, observed, without_unit
+from picardfit.problem.columns import columns_ignored, columns_unread, find_name, observed, without_unit
 from picardfit.problem.sample_rows import SampleLines
 
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
@@ -64,13 +64,14 @@ class Wide:
     table: RawTable
     names: list[str]
     columns: list[np.ndarray]
+    unread: dict[str, InputError]  # columns whose cells are not all numbers, and why
 
     def of(self, times: np.ndarray, rows: np.ndarray) -> Measured:
         """The measurements in the rows of an experiment, which are those of `times`."""
         values: dict[str, object] = {n: c[rows] for n, c in zip(self.names, self.columns, strict=True)}
         lines = dict.fromkeys(self.names, (times, self.table.numbering[rows]))
         some = any(_some(column[rows]) for column in self.columns)
-        return Measured(times, values, some, SampleLines(lines, self.table.line_place))
+        return Measured(times, values, some, SampleLines(lines, self.table.line_place, self.unread))
 
 
 @dataclass(frozen=True)
@@ -119,18 +120,44 @@ def _wide(
     if reading.observables is None:
         _refuse_events(table, [column for column in free if not observed([column], [*wanted])])
     chosen, ignored = _chosen(table, free, reading)
+    names = {column: _names_error(table, column) for column in ignored if table.holds_names(column)}
     if times is not None:
-        _refuse_names(table, ignored, times)
+        _refuse_names(table, names, times)
     if not chosen:
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
-    values = [table.measured(column) for column in chosen.values()]
+    open_table = reading.observables is None and reading.known is None
+    cells, unread = _cells(table, chosen.values(), open_table)
+    if times is not None:
+        _refuse_names(table, unread, times)
+    chosen = {name: column for name, column in chosen.items() if column in cells}
+    values = [cells[column] for column in chosen.values()]
     if censoring and len(chosen) > 1:
         raise InputError("files.censoring_of_which", sorted(censoring)[0], columns=list(chosen))
     if censoring:
         values = [_censored(table, values[0])]
     cells = dict(zip(chosen.values(), values, strict=True))
     remarks = [*_remarks(table, ignored, chosen, reading), *coded_missing(cells, table.origin.name)]
-    return Wide(table, list(chosen), values), remarks
+    if unread:
+        remarks.append(columns_unread(list(unread), table.origin.name))
+    return Wide(table, list(chosen), values, {**names, **unread}), remarks
+
+
+def _cells(
+    table: RawTable, columns: Collection[str], may_leave_out: bool
+) -> tuple[dict[str, np.ndarray], dict[str, InputError]]:
+    """The cells of columns, and why others of them cannot be read: nobody may need these.
+
+    InputError for the first of them unless they may be left out, and where no column can be read.
+    """
+    read, unread = dict[str, np.ndarray](), dict[str, InputError]()
+    for column in columns:
+        try:
+            read[column] = table.measured(column)
+        except InputError as error:
+            unread[column] = table.origin.at(error)
+    if unread and not (may_leave_out and read):
+        raise next(iter(unread.values()))
+    return read, unread
 
 
 def _chosen(table: RawTable, free: list[str], reading: Reading) -> tuple[dict[str, str], list[str]]:
@@ -152,12 +179,18 @@ def _refuse_events(table: RawTable, unused: Sequence[str]) -> None:
             raise InputError("files.events_of_nonmem", found, key=("data",))
 
 
-def _refuse_names(table: RawTable, ignored: Iterable[str], times: np.ndarray) -> None:
-    """InputError for an ignored column that likely holds the names of experiments."""
-    for column in ignored:
-        if table.holds_names(column) and _separates(table, column, times):
-            cell = str(table.columns[column][0])
-            raise table.at(0, InputError("files.cell_of_names", column, value=cell))
+def _names_error(table: RawTable, column: str) -> InputError:
+    """Why a column of names cannot be measurements."""
+    row = int(np.argmax([bool(str(cell or "").strip()) for cell in table.columns[column]]))
+    value = str(table.columns[column][row]).strip()
+    return table.at(row, InputError("files.cell_of_names", column, value=value))
+
+
+def _refuse_names(table: RawTable, columns: Mapping[str, InputError], times: np.ndarray) -> None:
+    """The error of a column that is not measured and likely holds the names of experiments, such as `1a`."""
+    for column, error in columns.items():
+        if _separates(table, column, times):
+            raise error
 
 
 def _remarks(

@@ -23,7 +23,7 @@ from picardfit.files.delimited import LongLine, decoded, split
 from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
 from picardfit.model.number_arrays import CENSORED, MISSING, measurements, plain_cell
 from picardfit.problem.dates import looks_like_date, zone_name
-from picardfit.whole_files import sound_path
+from picardfit.whole_files import readable_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +150,7 @@ class RawTable(NamedTuple):
                 raise self.at(row, InputError("files.error_cell", column, value=cell.strip()))
 
     def holds_names(self, column: str) -> bool:
-        """Whether a column holds texts, none of which begins like a number or is a date."""
+        """Whether a column holds texts, none of which begins like a number, is a date or a lost count (`?`)."""
         cells = self.columns[column]
         if cells.dtype != object:
             return False
@@ -159,7 +159,12 @@ class RawTable(NamedTuple):
             if _is_blank(cell):
                 continue
             one, some = cell.strip(), True
-            if re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or error_of_formula(one):
+            if (
+                one == "?"
+                or re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one)
+                or looks_like_date(one)
+                or error_of_formula(one)
+            ):
                 return False
         return some
 
@@ -249,7 +254,7 @@ def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
         raise InputError("files.text_not_a_path")
     origin = Origin(str(source))
     try:
-        return _from_content(_bytes(sound_path(source)), origin, sheet)
+        return _from_content(_bytes(readable_path(source)), origin, sheet)
     except InputError as error:
         raise origin.at(error) from None
 
@@ -273,8 +278,6 @@ def _refuse_sheet(sheet: str | None) -> None:
 
 def _bytes(path: Path) -> bytes:
     try:
-        if path.is_char_device():  # it may have no end
-            raise InputError("files.data_not_a_file", str(path))
         return path.read_bytes()
     except FileNotFoundError:
         folder = path.parent

@@ -44,7 +44,8 @@ def read_table(
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
     `observables`: the ones to read; None reads all columns of numbers, and a problem ignores those that its model does
-    not have. Names are found without regard to case and to a unit such as [rad], and kept as you write them.
+    not have. A column with a cell that is no number is left out with a remark; a problem that needs it names the cell.
+    Names are found without regard to case and to a unit such as [rad], and kept as you write them.
     `covariates`: columns with one number for each experiment, which formulas may use.
     `sheet`: which sheet of a spreadsheet, by default the first.
 

@@ -28,6 +28,7 @@ from picardfit.formulas.algebra import (
     nested_where,
     symbol,
 )
+from picardfit.formulas.enclosure import Interval, enclosure
 from picardfit.formulas.functions import BY_KIND
 
 _CLIPPING = (Minimum, Maximum, Absolute, Where, sympy.Min, sympy.Max, sympy.Abs)  # may be 0 for a while
@@ -131,19 +132,18 @@ def zeros_in_time(differences: Iterable[sympy.Expr]) -> tuple[float, ...]:
 
 
 def frequencies(
-    expressions: Iterable[sympy.Expr], known: Mapping[str, float] = MappingProxyType({})
+    expressions: Iterable[sympy.Expr], bounds: Mapping[str, Interval] = MappingProxyType({})
 ) -> dict[sympy.Expr, float]:
-    """sin, cos and tan of expressions linear in t and without unknowns -> their frequency, in periods per unit of time.
+    """sin, cos and tan of expressions linear in t -> their least frequency within `bounds`, in periods per time.
 
-    `known`: the values of fixed parameters.
+    `bounds`: of the parameters; those of a fixed one are equal.
     """
     slopes, found = Slopes(), {}
-    values = {symbol(name): sympy.Float(value) for name, value in known.items()}
+    known = {TIME, *map(symbol, bounds)}
     for node in set().union(*(expr.atoms(sympy.sin, sympy.cos, sympy.tan) for expr in expressions)):
-        if TIME in (free := slopes.free(node.args[0])) and free <= {TIME, *values}:
-            slope = slopes.slope(node.args[0], TIME).xreplace(values)
-            if slope.is_number:
-                found[node] = abs(float(slope)) / (2 * math.pi)
+        if TIME in (free := slopes.free(node.args[0])) and free <= known:
+            low, high = enclosure(slopes.slope(node.args[0], TIME), bounds)
+            found[node] = max(low, -high, 0.0) / (2 * math.pi)
     return found
 
 

@@ -289,10 +289,8 @@ def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, level: floa
             every = with_running(model, found.states, values)
             variance, reach = _noise_sizes(fit, prediction, solution.unknowns, every, level, limit)
             error, half = np.sqrt(error**2 + variance), np.hypot(half, reach)
-            low, high = _possible(fit.problem, value, half)
-        else:
-            low, high = value - half, value + half
-        both.append((value, low, high, error))
+        ends = (value - half, value + half)
+        both.append((value, *(_possible(fit.problem, value, half) if value is values else ends), error))
     return both
 
 
@@ -305,7 +303,7 @@ def _linearised_start(prediction: _Prediction, run: Run) -> tuple[np.ndarray, np
 
 
 def _possible(problem: Problem, value: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bands of measurements (times, observables) around values, `half` as wide, that these can have.
+    """Bands of observables or measurements (times, observables) around values, `half` as wide, that these can have.
 
     Counts are not negative, fractions at most 1, and noise in logs gives a factor in place of a difference.
     """

@@ -91,12 +91,13 @@ class Doses:
         """(n,) bool: doses that take time."""
         return self.duration > 0
 
-    def describe(self) -> str:
-        """`3 doses into gut from 0 to 24`."""
+    def describe(self, ends: Sequence[str] = ()) -> str:
+        """`3 doses into gut from 0 to 24`; `ends`: the first and last time in words, such as dates."""
         amounts = "" if np.ptp(self.amounts) else f" of {self.amounts[0]:g}"
         kind = "infusion" if self.infused.all() else "dose"
-        count, first, last = len(self.times), self.times[0], self.times[-1]
-        when = f"at {first:g}" if count == 1 else f"from {first:g} to {last:g}"
+        count = len(self.times)
+        first, last = ends or [f"{time:g}" for time in self.times[[0, -1]]]
+        when = f"at {first}" if count == 1 else f"from {first} to {last}"
         if self.dates is not None:
             when = f"at {self.dates[0]}" + (" ..." if count > 1 else "")
         return f"{count} {kind}{'s' if count > 1 else ''}{amounts} into {self.into} {when}"

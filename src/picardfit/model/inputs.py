@@ -20,6 +20,7 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import TIME, names
 from picardfit.formulas.derivatives import Slopes, breakpoints, frequencies, is_step_function
+from picardfit.formulas.enclosure import Interval
 from picardfit.formulas.grammar import parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.kinks import kinks
@@ -346,14 +347,14 @@ def check_oscillations(
     expressions: Sequence[sympy.Expr],
     first: float,
     last: float,
-    known: Mapping[str, float] = MappingProxyType({}),
+    bounds: Mapping[str, Interval] = MappingProxyType({}),
     most_periods: float = 1e4,
 ) -> None:
     """InputError for sin(1e6*t) and the like: no mesh resolves more than `most_periods`, and no data show them.
 
-    `known`: the values of fixed parameters.
+    `bounds`: of the parameters; refused is what oscillates too fast for all values between them.
     """
-    for node, frequency in frequencies(expressions, known).items():
+    for node, frequency in frequencies(expressions, bounds).items():
         if frequency * (last - first) > most_periods:
             values = {"first": first, "last": last, "most": most_periods}
             periods = frequency * (last - first)

@@ -65,6 +65,11 @@ class Parameter:
         """(lower, upper) in natural units, within the support of the prior; a log parameter is at least 0."""
         return _allowed(self.lower, self.upper, self.log, self.prior)
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which values it lies: its bounds, or twice its fixed value."""
+        return self.bounds if self.fixed is None else (self.fixed, self.fixed)
+
 
 def as_parameter(name: str, spec: object, section: str = "parameters") -> Parameter:
     """The Parameter meant by `spec`: a Parameter, a pair (lower, upper), a number (fixed) or None (free).

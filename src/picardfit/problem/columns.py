@@ -13,6 +13,7 @@ from picardfit.errors import InputError, Notice, closest
 from picardfit.problem.experiment import Experiment
 
 _IGNORED = ("problem.column_ignored", "problem.columns_ignored")  # of one column, of several
+_UNREAD = ("problem.column_unread", "problem.columns_unread")
 _UNIT = re.compile(r"(?<=.)\s*[(\[]([^(\[]*)[)\]]$")  # at the end of a header: theta [rad], time (h)
 
 
@@ -69,11 +70,17 @@ def columns_ignored(columns: Sequence[str], table: str, observables: Sequence[st
     return Notice(_IGNORED[len(columns) > 1], table, {"columns": list(columns), "close": close})
 
 
+def columns_unread(columns: Sequence[str], table: str) -> Notice:
+    """The remark that these columns are not read because not all of their cells are numbers."""
+    return Notice(_UNREAD[len(columns) > 1], table, {"columns": list(columns)})
+
+
 def used_columns(experiments: Sequence[Experiment], observables: Sequence[str]) -> tuple[Experiment, ...]:
     """The experiments with columns that the model and its noise use only, where they were read from tables.
 
     Other columns go, with one remark for a table; so do experiments in which nothing else was measured. A table
-    without a single observable stays as it is, for the check that follows.
+    without a single observable stays as it is, for the check that follows. InputError, with the cell, for a column
+    that is used and could not be read.
     """
     tables = dict.fromkeys(one.table for one in experiments if one.table is not None)
     for table in tables:
@@ -86,7 +93,11 @@ def _used_columns(
 ) -> Sequence[Experiment]:
     members = [one for one in experiments if one.table == table]
     columns = list(dict.fromkeys(name for one in members for name in one.observables))
-    found = observed(columns, observables)
+    unread = {name: why for one in members if one.lines is not None for name, why in one.lines.unread.items()}
+    found = observed([*columns, *unread], observables)
+    for column in unread:
+        if column in found:
+            raise unread[column]
     if not found:
         return experiments
     kept, gone = [], []
@@ -111,7 +122,7 @@ def _joined_remarks(
 ) -> list[Notice]:
     """The remarks of the experiments of a table, with a single one about columns that are ignored, these among them."""
     remarks = [remark for one in members for remark in one.remarks]
-    before = [remark for remark in remarks if remark.code in _IGNORED]
+    before = [remark for remark in remarks if remark.code in (*_IGNORED, *_UNREAD)]
     every = [str(name) for remark in before for name in cast(list[object], remark.values["columns"])]
     every += ignored
     others = [remark for remark in remarks if remark not in before]

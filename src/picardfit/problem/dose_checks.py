@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,20 +13,13 @@ from picardfit.model.doses import Doses, infused_states
 from picardfit.model.inputs import Constant
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.parameters import Parameter
 from picardfit.model.scatter import bind
+from picardfit.problem.dose_signs import not_negative
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.initial_formulas import plain_initial
 from picardfit.problem.rest import Rest
 from picardfit.problem.sample_rows import dose_name
-
-
-@dataclass(frozen=True)
-class SignTest:
-    """How to find the states that cannot be negative: by the sign of their slope where they are 0."""
-
-    points: int = 64  # random states, parameters and inputs
-    least: float = 0.2  # they lie between these two numbers, which are choices
-    largest: float = 2.0
 
 
 def adapted(
@@ -104,12 +96,17 @@ def covariates_of(model: Model, one: Experiment) -> dict[str, float]:
 
 
 def check_doses(
-    model: Model, experiments: Sequence[Experiment], initial: Mapping[str, Mapping[str, object]]
+    model: Model,
+    experiments: Sequence[Experiment],
+    parameters: Mapping[str, Parameter],
+    initial: Mapping[str, Mapping[str, object]],
 ) -> None:
-    """InputError for a dose that takes more than nothing from a state, or a reset to what is not known."""
+    """InputError for a dose that takes something from a state that cannot be negative, or a reset to the unknown."""
     for one in experiments:
         for dose in _every_dose(one):
-            if (dose.amounts < 0).any() and dose.into in not_negative(model):
+            if (dose.amounts < 0).any() and dose.into in not_negative(
+                model, experiments, parameters, initial
+            ):
                 which = int(np.argmin(dose.amounts))
                 said = {"experiment": one.name, "amount": float(dose.amounts[which])}
                 error = InputError("problem.negative_dose", dose.into, key=("doses",)).with_values(**said)
@@ -126,29 +123,6 @@ def reset_value(state: str, initial: object) -> float | None:
     if isinstance(initial, Rest) and initial.every is not None:
         initial = initial.initial.get(state, 0.0)
     return initial if isinstance(initial, float) else None
-
-
-def not_negative(model: Model, test: SignTest = SignTest()) -> set[str]:
-    """States that stay at or above 0 if they all begin there: f_a >= 0 wherever x_a = 0.
-
-    The largest such set: a state that may become negative is then given both signs, which may free others.
-    """
-    rng, count = np.random.default_rng(0), len(model.states)
-    x, p, u = (
-        rng.uniform(test.least, test.largest, (test.points, len(group)))
-        for group in (model.states, model.parameters, model.inputs)
-    )
-    times = rng.uniform(test.least, test.largest, test.points)
-    staying = np.ones(count, bool)
-    while True:
-        points = np.repeat(np.where(staying, x, x - (test.least + test.largest) / 2)[None], count, axis=0)
-        points[np.arange(count), :, np.arange(count)] = 0.0
-        slopes = model.rhs.value(times, points, p, u)  # (states, points, states)
-        own = slopes[np.arange(count), :, np.arange(count)]
-        still = staying & ~(own < 0).any(axis=1)
-        if (still == staying).all():
-            return {name for name, stays in zip(model.states, staying, strict=True) if stays}
-        staying = still
 
 
 def late_doses(experiments: Iterable[Experiment]) -> list[Notice]:

@@ -225,7 +225,7 @@ class Experiment:
         measured = [
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
-        measured += [one.describe() for one in self.doses]
+        measured += [one.describe(self.time_texts(one.times[[0, -1]])) for one in self.doses]
         planned = [] if self.planned is None else ["planned"]
         said = f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
         return "; ".join([said, *map(str, self.remarks)])

@@ -128,7 +128,7 @@ class Problem:
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         specs = random_initial(common) | as_mapping(parameters, "parameters", "(0, 1)")
         every = all_parameters(model, specs, by_name, scatter)
-        check_doses(model, named, by_name)
+        check_doses(model, named, every, by_name)
         check_priors(every, by_name, scatter)
         check_truth(truth)
         check_nominal(nominal)
@@ -448,9 +448,9 @@ class Problem:
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
         rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
-        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        bounds = {name: one.range for name, one in self.parameters.items()}
         longest = max(self.experiments, key=lambda one: float(one.times[-1]) - one.t0)
-        check_oscillations(rates, longest.t0, float(longest.times[-1]), fixed)
+        check_oscillations(rates, longest.t0, float(longest.times[-1]), bounds)
         return True
 
     def mean_loss(self, value: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import nan
 
 import numpy as np
@@ -21,6 +21,9 @@ class SampleLines:
         str, tuple[np.ndarray, np.ndarray]
     ]  # observable, or `dose_name` -> times (n,), lines (n,)
     place: Callable[[int, InputError], InputError]  # an error with the place of a line of the table
+    unread: Mapping[str, InputError] = field(
+        default_factory=dict
+    )  # columns of the table without numbers -> why
 
     def at(self, error: InputError, observable: str, time: float, rank: int = 0) -> InputError:
         """The error about a measurement, the `rank`-th of its observable at this time, with its place in the table."""
@@ -31,13 +34,12 @@ class SampleLines:
     def shifted(self, shift: float) -> SampleLines:
         """The lines of an experiment whose times have moved."""
         moved = {name: (times + shift, lines) for name, (times, lines) in self.columns.items()}
-        return SampleLines(moved, self.place)
+        return replace(self, columns=moved)
 
     def renamed(self, names: Mapping[str, str]) -> SampleLines:
         """The lines of the observables that these columns become."""
-        return SampleLines(
-            {names[column]: found for column, found in self.columns.items() if column in names}, self.place
-        )
+        found = {names[column]: lines for column, lines in self.columns.items() if column in names}
+        return replace(self, columns=found)
 
 
 def dose_name(state: str) -> str:

@@ -260,12 +260,29 @@ def check_positive(model: Model, experiments: Sequence[Experiment], scatter: Sca
     for one in experiments:
         for name in (n for n in log if n in one.observables):
             exact = _exact(one, name)
-            if (_measured(one, name)[exact] <= 0).any():
-                raise InputError("problem.not_positive", name, key=("data",), experiment=one.name)
-            high = None if one.limits is None else one.limits[~exact, one.observables.index(name), 1]
-            if high is not None and (high <= 0).any():
-                values = {"experiment": one.name, "limit": float(np.nanmin(high))}
-                raise InputError("problem.limit_not_positive", name, key=("data",)).with_values(**values)
+            for row in np.flatnonzero(exact & (_measured(one, name) <= 0)):
+                raise _of_sample("problem.not_positive", one, name, row)
+            if one.limits is None:
+                continue
+            high = one.limits[:, one.observables.index(name), 1]
+            for row in np.flatnonzero(~exact & (high <= 0)):
+                raise _of_sample("problem.limit_not_positive", one, name, row, limit=float(high[row]))
+
+
+def _of_sample(
+    code: str,
+    one: Experiment,
+    name: str,
+    row: int | np.integer,
+    key: Key = ("data",),
+    subject: str = "",
+    **values: object,
+) -> InputError:
+    """An error about the measurement of an observable in a row, with its time and its line in a table."""
+    (time,) = one.time_texts(one.times[row : row + 1])
+    time = f"t = {time}" if one.calendar is None else time
+    error = InputError(code, subject or name, key=key).with_values(experiment=one.name, time=time, **values)
+    return one.located(error, name, int(row))
 
 
 def _exact(one: Experiment, name: str) -> np.ndarray:
@@ -279,16 +296,21 @@ def check_censoring(model: Model, experiments: Sequence[Experiment], scatter: Sc
     """Censored values need a noise model, one that has a probability of lying beyond a limit."""
     for one in experiments:
         for name in one.observables if one.limits is not None else ():
-            if _exact(one, name).all():
-                continue
-            if scatter is None:
-                raise InputError("problem.censored_without_noise", name, key=("noise",), experiment=one.name)
-            if name not in model.observables:
-                raise InputError("problem.censored_trials", name, key=("data",), experiment=one.name)
-            if scatter.columns[model.observables.index(name)].shape in COUNTS:
-                raise InputError("problem.censored_counts", name, key=("data",), experiment=one.name)
-            if scatter.common:
-                raise InputError("problem.censored_common", name, key=("noise",), experiment=one.name)
+            for row in np.flatnonzero(~_exact(one, name))[:1]:
+                if (fault := _censored_fault(model, name, scatter)) is not None:
+                    code, section = fault
+                    raise _of_sample(code, one, name, row, (section,))
+
+
+def _censored_fault(model: Model, name: str, scatter: Scatter | None) -> tuple[str, str] | None:
+    """Why an observable may not be censored, and which section of a problem file decides that."""
+    if scatter is None:
+        return "problem.censored_without_noise", "noise"
+    if name not in model.observables:
+        return "problem.censored_trials", "data"
+    if scatter.columns[model.observables.index(name)].shape in COUNTS:
+        return "problem.censored_counts", "data"
+    return ("problem.censored_common", "noise") if scatter.common else None
 
 
 def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
@@ -351,17 +373,12 @@ def _check_trials(one: Experiment, name: str, column: str, values: np.ndarray, t
     """Every count has at least one trial, and at most as many successes as trials."""
     counted = np.isfinite(values)
     for row in np.flatnonzero(counted & ~(trials > 0)):
-        error = InputError("problem.trials_missing", column, key=("data",), experiment=one.name)
-        raise one.located(error.with_values(observable=name), name, int(row))
+        raise _of_sample("problem.trials_missing", one, name, row, subject=column, observable=name)
     for row in np.flatnonzero(counted & (values > trials)):
-        error = InputError("problem.more_than_trials", name, key=("data",), experiment=one.name)
-        said = {"value": float(values[row]), "trials": float(trials[row])}
-        raise one.located(error.with_values(**said), name, int(row))
+        found, most = float(values[row]), float(trials[row])
+        raise _of_sample("problem.more_than_trials", one, name, row, value=found, trials=most)
 
 
 def _check_whole(one: Experiment, name: str, values: np.ndarray) -> None:
-    wrong = np.flatnonzero(np.isfinite(values) & ((values < 0) | (values != np.round(values))))
-    if len(wrong):
-        value = float(values[wrong[0]])
-        error = InputError("problem.not_a_count", name, key=("data",), experiment=one.name, value=value)
-        raise one.located(error, name, int(wrong[0]))
+    for row in np.flatnonzero(np.isfinite(values) & ((values < 0) | (values != np.round(values)))):
+        raise _of_sample("problem.not_a_count", one, name, row, value=float(values[row]))

@@ -210,11 +210,12 @@ class Stack:
     def _draw_increments(self, panel: Axes, quantity: str) -> None:
         """The fitted increments at the times of their samples: between these they mean something else."""
         one, fit = self.one, self.fit
-        times = one.count_times(quantity)
+        times, column = one.count_times(quantity), one.observables.index(quantity)
         along = on_axis(one, times, one.calendar)
-        panel.plot(
-            along, fit.predict(one.name, times)[quantity], linewidth=STYLE.curve, label="fit", color=BLUE
-        )
+        values = fit.predict(one.name, times)[quantity]
+        lost = ~np.isin(times, one.times[one.sampled[:, column]])
+        values = np.where(lost, np.nan, values)  # a lost count may stand for many samples
+        panel.plot(along, values, linewidth=STYLE.curve, label="fit", color=BLUE)
 
     def _dress(self, title: str, labelled: bool) -> None:
         """Name, labels and axes; time is labelled at the bottom only."""
@@ -274,13 +275,39 @@ def align(stacks: Sequence[Stack]) -> list[bool]:
     for several in zip(*(stack.panels for stack in stacks), strict=True):
         _calm(several)
         shared.append(share(several, "y"))
+    for stack in stacks:
+        _share_times(stack.panels)
     if len({stack.one.calendar for stack in stacks}) == 1 and len({s.logarithmic for s in stacks}) == 1:
         share([panel for stack in stacks for panel in stack.panels], "x")
-    for stack in stacks:
-        ends = [end for panel in stack.panels if panel.has_data() for end in panel.get_xlim()]
-        for panel in stack.panels if ends else ():
-            panel.set_xlim(min(ends), max(ends))
     return shared
+
+
+def _share_times(panels: Sequence[Axes]) -> None:
+    """One time axis for the panels of an experiment."""
+    ends = _times_shown([panel for panel in panels if panel.has_data()])
+    for panel in panels if len(ends) else ():
+        panel.set_xlim(ends.min(), ends.max())
+
+
+def _times_shown(panels: Sequence[Axes]) -> np.ndarray:
+    """(panels, 2): the ends of their time axes.
+
+    What stands at one time, such as a dose, takes no room of its own beside longer axes: a margin of theirs at most.
+    """
+    ends, widths = np.array([panel.get_xlim() for panel in panels]), [panel.dataLim.width for panel in panels]
+    points = np.array([_is_point(panel) for panel in panels], bool)
+    if points.any() and not points.all() and panels[0].get_xscale() == "linear":
+        margin = (np.ptp(ends, axis=1) - widths)[~points].max() / 2
+        for k, panel in enumerate(panels):
+            if points[k]:
+                ends[k] = panel.dataLim.intervalx + np.array([-margin, margin])
+    return ends
+
+
+def _is_point(panel: Axes) -> bool:
+    """Whether everything in a panel stands at one time."""
+    low, high = panel.dataLim.intervalx
+    return bool(low == high)
 
 
 def share(panels: Sequence[Axes], axis: Literal["x", "y"]) -> bool:
@@ -292,10 +319,11 @@ def share(panels: Sequence[Axes], axis: Literal["x", "y"]) -> bool:
     scales = {panel.get_xscale() if axis == "x" else panel.get_yscale() for panel in used}
     if len(panels) < 2 or len(scales) != 1:
         return False
-    ends = np.array([panel.get_xlim() if axis == "x" else panel.get_ylim() for panel in used])
+    ends = _times_shown(used) if axis == "x" else np.array([panel.get_ylim() for panel in used])
     spans = np.log(ends) if scales == {"log"} else ends
     low, high = spans[:, 0].min(), spans[:, 1].max()
-    flat = np.array([axis == "y" and _is_flat(panel, float(np.ptp(ends))) for panel in used])
+    size = float(np.ptp(ends))
+    flat = np.array([_is_point(panel) if axis == "x" else _is_flat(panel, size) for panel in used])
     lengths = np.diff(spans, axis=1)[~flat]
     if lengths.min(initial=np.inf) < STYLE.alike * (high - low):
         return False

@@ -25,7 +25,7 @@ from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 
 from picardfit.display.plots.fonts import lettered, tell_lost
 from picardfit.errors import InputError
-from picardfit.problem.calendar import Calendar
+from picardfit.problem.calendar import SECONDS, Calendar
 from picardfit.problem.dates import zone_info
 from picardfit.whole_files import regular_target, write_bytes
 
@@ -400,9 +400,16 @@ def on_axis(one: Experiment, times: np.ndarray, calendar: Calendar | None) -> np
 
 
 def date_axis(panel: Axes, calendar: Calendar | None) -> None:
-    """Ticks and labels of a time axis that shows dates; one without a calendar stays as it is."""
+    """Ticks and labels of a time axis that shows dates; one without a calendar stays as it is.
+
+    Matplotlib shows four years around a single date; here the axis then goes one unit of the calendar to each side.
+    """
     if calendar is None:
         return
+    first, last = panel.dataLim.intervalx
+    if first == last:
+        unit = SECONDS[calendar.unit] / SECONDS["d"]
+        panel.set_xlim(first - unit, last + unit)
     zone = zone_info(calendar.zone) if calendar.zone else None
     place, figure = panel.get_subplotspec(), panel.figure
     beside = 1 if place is None else place.get_gridspec().ncols
