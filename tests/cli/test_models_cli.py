@@ -2,12 +2,17 @@
 
 import csv
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import picardfit as pf
 from picardfit.cli import app
+from picardfit.cli.current import interrupted
+from picardfit.errors import Notice
 
 runner = CliRunner()
 TIMES = np.linspace(0, 8, 21)
@@ -144,6 +149,23 @@ def test_select_fits_again_when_the_problem_has_changed(folder, tmp_path):
     (tmp_path / "changed" / "problem.toml").write_text(text)
     found = json.loads(run("select", folder / "linear", tmp_path / "changed", "--json").stdout)
     assert {one["name"]: one["estimated"] for one in found["models"]} == {"linear": 3, "changed": 2}
+
+
+def test_profile_and_export_use_the_saved_fit_until_the_problem_changes(fitted, folder, tmp_path):
+    shutil.copytree(folder / "linear", tmp_path / "linear")
+    shutil.copy(folder / "data.csv", tmp_path)
+    commands = ("profile", tmp_path / "linear", "-p", "k", "-v"), ("export", tmp_path / "linear")
+    assert [run(*one).stderr for one in commands] == ["", ""]
+    problem = tmp_path / "linear" / "problem.toml"
+    problem.write_text(problem.read_text().replace("k = [0.01, 5]", "k = [0.01, 6]"))
+    assert "search 1" in run(*commands[0]).stderr
+
+
+@pytest.mark.parametrize("code", ["search.unconfirmed", "search.interrupted"])
+def test_an_interrupted_fit_is_not_used_again(fitted, folder, code):
+    fit = pf.load(folder / "linear" / "results" / "fit.json")
+    assert not interrupted(fit)
+    assert interrupted(replace(fit, warnings=(Notice(code, values={"done": 1, "asked": 3}),)))
 
 
 def test_validate_predicts_other_data(folder):

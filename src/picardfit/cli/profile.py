@@ -16,12 +16,12 @@ from picardfit.cli.common import (
     as_far_as_possible,
     complaints,
     console,
-    output_folder,
     print_json,
     print_table,
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.current import fit_and_folder
 from picardfit.cli.fit import Out
 from picardfit.errors import InputError
 
@@ -51,7 +51,8 @@ def profile(
 ) -> None:
     """Compute profile likelihoods: how the loss rises away from each estimate, and the resulting interval.
 
-    PROBLEM may also be a saved fit.json. Writes profiles.csv, or adds to it. Ctrl-C keeps the finished profiles.
+    PROBLEM may also be a saved fit.json; a problem whose results hold its fit is not fitted again. Writes
+    profiles.csv, or adds to it. Ctrl-C keeps the finished profiles.
     """
     with complaints(as_json):
         from picardfit.cli.profiles_file import earlier_profiles, with_profiles
@@ -59,7 +60,7 @@ def profile(
 
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
-        result, folder = fit_of(problem, out, quiet or as_json, verbose)
+        result, folder = fit_and_folder(problem, out, quiet or as_json, verbose)
         if result.solution is None:
             raise InputError("cli.nothing_to_profile", ended=result.conclusion)
         names = parameter or [name for name in result.parameters if name in result.standard_errors]
@@ -86,20 +87,6 @@ def profile(
             _tell_dropped(earlier.dropped)
         tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
-
-
-def fit_of(path: Path, out: Path | None, quiet: bool, verbose: bool = False) -> tuple[Fit, Path]:
-    """The saved fit at `path`, or a new fit of the problem there; and the folder for output files."""
-    if path.suffix == ".json":
-        from picardfit.files.fit_file import load
-
-        return load(path), output_folder(out or path.parent)
-    from picardfit.cli.fit import run
-    from picardfit.files.problem_file import read_problem_file
-
-    file = read_problem_file(path)
-    folder = output_folder(out or file.path.parent / "results")
-    return run(file.with_data, file.settings, quiet, verbose=verbose), folder
 
 
 def _profiles(

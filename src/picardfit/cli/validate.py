@@ -23,6 +23,7 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.current import current_fit
 from picardfit.cli.saved import check_single
 from picardfit.errors import InputError
 
@@ -62,14 +63,13 @@ def validate(
     The files of --data are read as those of the problem file, and get its inputs, initial states and t0.
     """
     with complaints(as_json):
-        from picardfit.cli.select import fit_at
         from picardfit.files.problem_file import read_other_data
         from picardfit.parallel.ordered_map import processes
 
         _check_what(problem, data or [], leave_one_out)
         picture = _target(out, problem)
         experiments = read_other_data(problem, data) if data else None
-        result = fit_at(problem, quiet or as_json)
+        result = current_fit(problem, quiet or as_json)
         check_single(result, "validate", problem)
         with processes(workers) as executor:
             found = result.validate(
