@@ -548,6 +548,9 @@ def test_a_profile_tells_of_other_optima_that_fit_as_well():
     found = fit.profile("rho")
     assert len(found.remarks) == 1
     assert f"Another optimum fits as well, with rho = {other:.4g}" in str(found)
+    np.testing.assert_allclose(found.elsewhere, [other], rtol=1e-4)
+    rate = fit.profile("(rho - 1)^2")
+    assert (rate.elsewhere, rate.remarks) == ((), ())
 
 
 def test_plot(lotka_profile, tmp_path):

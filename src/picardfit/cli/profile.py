@@ -23,7 +23,7 @@ from picardfit.cli.common import (
 )
 from picardfit.cli.current import fit_and_folder
 from picardfit.cli.fit import Out
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -71,7 +71,13 @@ def profile(
         written, unwritten = as_far_as_possible(write_text(one, text) for one in [folder / "profiles.csv"])
         if as_json:
             found = {
-                name: {"interval": one.interval(level), "values": one.values, "rises": one.rises}
+                name: {
+                    "interval": one.interval(level),
+                    "elsewhere": one.elsewhere,
+                    "values": one.values,
+                    "rises": one.rises,
+                    "remarks": [remark.sentence(Audience.COMMAND) for remark in one.remarks],
+                }
                 for name, one in profiles.items()
             }
             files = [str(path) for path in written]
@@ -121,4 +127,8 @@ def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
         for name, one in profiles.items()
     ]
     header = ("", "estimate", f"{100 * level:g} % from", "to", "by curvature", "to")
-    print_table(console(), header, rows, numeric=(1, 2, 3, 4, 5))
+    out = console()
+    print_table(out, header, rows, numeric=(1, 2, 3, 4, 5))
+    for name, one in profiles.items():
+        for remark in one.remarks:
+            out.print(f"{name}: {remark.sentence(Audience.COMMAND)}", markup=False)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from picardfit.errors import counted as count
+from picardfit.evidence.optima import unknowns_at
 from picardfit.formulas.grammar import parse, to_text
 from picardfit.problem.derived import derived_values
-from picardfit.problem.named_values import initial_by_label, units_of, unknowns_from
+from picardfit.problem.named_values import initial_by_label, units_of
 
 if TYPE_CHECKING:
     from picardfit.evidence.derived import DerivedEstimate
@@ -274,11 +275,7 @@ def _derived_elsewhere(fit: Fit) -> dict[str, float]:
     """Derived quantities that differ in the first other optimum that fits as well."""
     if not (fit.success and fit.rivals and fit.derived):
         return {}
-    other = fit.rivals[0]
-    initial: dict[str, dict[str, float]] = {name: {} for name in fit.problem.names}
-    for label, experiment, state in _estimated_initial(fit.problem):
-        initial[experiment][state] = other.initial[label]
-    values = derived_values(fit.problem, unknowns_from(fit.problem, other.parameters, initial))
+    values = derived_values(fit.problem, unknowns_at(fit.problem, fit.rivals[0]))
     return {name: value for name, value in values.items() if differs(value, fit.derived[name].value)}
 
 
