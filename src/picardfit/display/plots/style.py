@@ -130,6 +130,10 @@ class PlotStyle:
     )
     early: float = 0.05  # fraction of the span that holds half the samples where time gets a log axis
     flat_curve: float = 1e-6  # variation that is drawn flat, relative to the quantity in other experiments
+    resolved: float = (
+        1e-10  # of a curve's largest value: what is smaller is no more than errors of the solution,
+    )
+    # whose tolerances are relative to that, and is not drawn on a logarithmic axis
     room: float = 0.1  # fraction of the height that is left free above and below
 
 
@@ -412,6 +416,20 @@ def date_axis(panel: Axes, calendar: Calendar | None) -> None:
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
     panel.xaxis.get_offset_text().set_fontsize(STYLE.text)
+
+
+def above_rounding(values: np.ndarray, style: PlotStyle = STYLE) -> np.ndarray:
+    """Values of a curve for a logarithmic axis: NaN from where on they are errors of the solution around zero."""
+    size = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return np.where(np.abs(values) >= style.resolved * size, values, np.nan)
+
+
+def band_above_rounding(
+    low: np.ndarray, high: np.ndarray, values: np.ndarray, style: PlotStyle = STYLE
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the band around these values for a logarithmic axis: it ends below where the curve would."""
+    least = style.resolved * np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return np.maximum(low, least), np.where(high > least, high, np.nan)
 
 
 def spans_decades(times: np.ndarray) -> bool:
