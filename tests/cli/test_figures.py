@@ -50,6 +50,13 @@ def fit(oscillator):
     return pf.load(oscillator / "results" / "fit.json")
 
 
+@pytest.mark.parametrize("size", ["2", "5x3"])
+def test_a_size_without_room_for_the_panels_is_refused(oscillator, tmp_path, size, recwarn):
+    arguments = ("plot", oscillator, "--size", size, "--out", tmp_path / "small.png")
+    assert error_of(*arguments) == ("display.no_room", "")
+    assert (list(tmp_path.iterdir()), len(recwarn)) == ([], 0)
+
+
 @pytest.fixture(scope="module")
 def dated(tmp_path_factory):
     """A folder with a fit of data that have dates."""
