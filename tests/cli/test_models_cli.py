@@ -191,6 +191,12 @@ def test_validate_writes_the_picture_that_was_named(folder, tmp_path):
     assert (tmp_path / "y.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_validate_refuses_a_picture_of_another_format(folder, tmp_path):
+    arguments = ("--data", folder / "third.csv", "--out", tmp_path / "y.gif", "--json")
+    (error,) = json.loads(run("validate", folder / "saturated", *arguments).stdout)["errors"]
+    assert (error["code"], list(tmp_path.iterdir())) == ("display.picture_format", [])
+
+
 def test_validate_names_a_missing_file_as_it_was_given(folder):
     (error,) = json.loads(run("validate", folder / "saturated", "--data", "no.csv", "--json").stdout)[
         "errors"

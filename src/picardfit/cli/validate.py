@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from picardfit.cli.common import (
+    FILE_ENDINGS,
     HERE,
     AsJson,
     ProblemPath,
@@ -104,10 +105,11 @@ def _check_what(problem: Path, data: Sequence[Path], leave_one_out: bool) -> Non
 
 def _target(out: Path | None, problem: Path) -> Path:
     """The file of the picture: the one that was named, or validation.png in a folder."""
-    from picardfit.display.plots.style import FORMATS
+    from picardfit.display.plots.style import check_format
     from picardfit.whole_files import regular_target
 
-    if out is not None and out.suffix[1:].lower() in FORMATS and not out.is_dir():
+    if out is not None and out.suffix.lower() in FILE_ENDINGS and not out.is_dir():
+        check_format(out)
         regular_target(out)
         return out
     folder = output_folder(out or (problem if problem.is_dir() else problem.parent) / "results")
