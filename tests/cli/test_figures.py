@@ -269,6 +269,17 @@ def test_times_before_an_experiment_are_left_out_of_several(pumps):
     assert "beginning of late" in result.stderr
 
 
+def test_times_that_are_given_twice_are_all_predicted(pumps):
+    rows = table(run("predict", pumps, "--times", "1", "--times", "2,4", "-e", "early"))
+    assert [float(row["time"]) for row in rows] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("end", ["1e7", "1e9"])
+def test_times_that_are_no_dates_are_refused(dated, end, recwarn):
+    assert error_of("predict", dated, "--times", f"0:{end}:3") == ("problem.beyond_dates", "")
+    assert len(recwarn) == 0
+
+
 def test_an_experiment_that_begins_after_all_times_is_left_out(pumps):
     found = json.loads(run("predict", pumps, "--times", "0,1", "--json").stdout)
     assert list(found["predictions"]) == ["early"]
@@ -299,6 +310,7 @@ def test_json_has_the_predictions(dated):
         (["--times", "0:10"], "cli.times", "0:10"),
         (["--times", "0:10:0.0"], "cli.times", "0:10:0.0"),
         (["--times", "0:inf:5"], "cli.times_not_finite", "0:inf:5"),
+        (["--times", "1.7.2022"], "cli.times_date", "1.7.2022"),
         (["--times", "2021-03-04,2021-03-05"], "problem.no_calendar", "run 1"),
         (["--observables", "z"], "cli.no_such_observable", "z"),
         (["--experiments", "run 9"], "problem.no_such_experiment", "run 9"),
