@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,14 +194,23 @@ def test_a_folder_without_a_fit_is_told(tmp_path):
     assert error_of("predict", tmp_path / "x") == ("cli.no_such_folder", str(tmp_path / "x"))
 
 
-def test_a_problem_that_was_changed_after_the_fit_is_told(oscillator, tmp_path):
-    problem, now = oscillator / "problem.toml", (oscillator / "results" / "fit.json").stat().st_mtime
-    before = problem.stat().st_mtime
-    try:
-        os.utime(problem, (now + 10, now + 10))
-        assert "was changed after this fit" in run("plot", oscillator, "--out", tmp_path / "x.png").stderr
-    finally:
-        os.utime(problem, (before, before))
+@pytest.mark.parametrize(
+    "file, old, new, told",
+    [
+        ("problem.toml", "title = ", "# a comment\ntitle = ", False),
+        ("problem.toml", "[0, 10]", "[0, 11]", True),
+        ("problem.toml", "[0, 10]", "[10, 0]", True),
+        ("runs.csv", "1.146", "1.147", True),
+    ],
+)
+def test_what_was_changed_after_the_fit_is_told(oscillator, tmp_path, file, old, new, told):
+    study = shutil.copytree(oscillator, tmp_path / "study")
+    text = (study / file).read_text()
+    assert old in text
+    (study / file).write_text(text.replace(old, new))
+    for command in (("plot", study, "--out", tmp_path / "x.png"), ("predict", study, "--times", "0:1:2")):
+        assert ("changed since this fit" in run(*command).stderr) is told
+        assert bool(json.loads(run(*command, "--json").stdout)["remarks"]) is told
 
 
 # ---- predict ---------------------------------------------------------------------------------------------------------

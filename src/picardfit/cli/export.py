@@ -9,7 +9,7 @@ import typer
 
 from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, complaints, print_json
 from picardfit.cli.current import fit_and_folder
-from picardfit.cli.saved import with_curves
+from picardfit.cli.saved import check_single, with_curves
 from picardfit.errors import Audience, InputError
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def _write_petab(
         result, folder = fit_and_folder(problem, None if out is None else out.parent, quiet or as_json)
         if result.solution is None:
             raise InputError("cli.nothing_to_export", ended=result.conclusion)
+        check_single(result, "export --petab", problem)
         written = result.to_petab(folder / "petab" if out is None else out)
         if as_json:
             print_json({"success": result.success, "format": "petab", "files": [str(written)]})

@@ -73,7 +73,7 @@ def predict(
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
         look, files = look_of(style, size, dpi, log_x, log_y), list(map(_checked, out or []))
-        result = saved_fit(folder, quiet=as_json)
+        result, stale = saved_fit(folder)
         if result.solution is None:
             raise InputError("cli.nothing_to_predict", ended=result.conclusion)
         result, banded = with_curves(result), result.problem.random is None and result.status.converged
@@ -81,7 +81,7 @@ def predict(
         check_axes(result, look, experiments, names)
         chosen = experiments or result.problem.names
         found = _predictions(result, chosen, times, level, noise, banded)
-        remarks = [*_left_out(result, chosen, found, times), *_held_inputs(result, found)]
+        remarks = [*stale, *_left_out(result, chosen, found, times), *_held_inputs(result, found)]
         remarks += [*_first_counts(result, names), *_no_bands(result, banded)]
         table = _table(result, found, names)
         for path in files:

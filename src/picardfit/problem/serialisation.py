@@ -391,9 +391,18 @@ def problem_digest(problem: Problem) -> str:
     """A digest of formulas and data; of values of the equations where these are Python functions."""
     problem = replace(problem, model=problem.model.as_written) if problem.model.smoothing else problem
     try:
-        return digest(problem_record(problem))
+        return digest(_floats(plain(problem_record(problem), "problem")))
     except InputError:
         return digest(_fingerprint(problem))
+
+
+def _floats(value: object) -> object:
+    """Whole numbers as floats: 10 and 10.0 mean the same, and a saved problem may have either."""
+    if isinstance(value, Mapping):
+        return {key: _floats(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_floats(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _fingerprint(problem: Problem) -> list[object]:
