@@ -100,6 +100,13 @@ def test_tables_have_derived_quantities(fitted, folder):
     ]
 
 
+def test_an_interval_by_profile_has_the_digits_of_the_row_above(fitted, folder):
+    lines = run("fit", folder / "linear", "--no-report").stdout.splitlines()
+    k = next(k for k, line in enumerate(lines) if line.startswith("half_life"))
+    above, below = lines[k].split()[3:5], lines[k + 1].split()[-2:]
+    assert [len(one.partition(".")[2]) for one in below] == [len(one.partition(".")[2]) for one in above]
+
+
 def test_profile_of_a_derived_quantity_is_shown_beside_the_delta_method(fitted, folder):
     result = run("profile", folder / "linear" / "results" / "fit.json", "-p", "half_life")
     assert result.exit_code == 0

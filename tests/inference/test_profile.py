@@ -532,6 +532,12 @@ def test_fit_and_profile_can_be_sent_elsewhere(lotka_fit, lotka_profile):
     assert pickle.loads(pickle.dumps(lotka_profile)).interval() == lotka_profile.interval()
 
 
+def test_derived_quantities_are_among_the_names_that_can_be_profiled(lotka_fit):
+    problem = replace(lotka_fit.problem, derived={"half_life": "log(2)/a"})
+    error = complaint(lambda: quantity(problem, "half_live"))
+    assert (error.code, "half_life" in error.values["known"]) == ("problem.quantity_unknown", True)
+
+
 def test_all_parameters_by_default(lotka_fit):
     assert list(lotka_fit.profiles(level=0.5)) == list(lotka_fit.parameters)
 

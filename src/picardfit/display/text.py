@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -235,7 +235,10 @@ def _derived(
         remark += (
             f", with {', '.join(one.at_bound)} at {'its bound' if len(one.at_bound) == 1 else 'their bounds'}"
         )
-    if error == math.inf:
+    if not math.isfinite(one.value):
+        error = None
+        remark += ", which is no finite number at the estimates"
+    elif error == math.inf:
         remark += ", not determined by these data"
     known = None if profiled is None or any(map(math.isnan, profiled)) else profiled
     if rival is not None:
@@ -308,6 +311,13 @@ def true_values(problem: Problem) -> dict[str, float]:
     return known
 
 
+def probability(value: float, least: float = 1e-3) -> str:
+    """A probability with two digits, or that it is nearly 0 or 1, where more digits mean nothing."""
+    if value < least:
+        return f"< {least:g}"
+    return f"> {1 - least:g}" if value > 1 - least else number(value, 2)
+
+
 def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     """The cells under ESTIMATES_HEADER for every parameter and estimated initial state."""
     truth = true_values(fit.problem)
@@ -317,11 +327,14 @@ def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     return found
 
 
-def profile_row(one: Estimate) -> list[tuple[str, ...]]:
-    """The cells of the row below that of a derived quantity, with its interval by profile; no row without one."""
+def profile_row(one: Estimate, written: Callable[[float], str] = number) -> list[tuple[str, ...]]:
+    """The cells of the row below that of a derived quantity, with its interval by profile; no row without one.
+
+    `written`: how its numbers are written.
+    """
     if one.profiled is None:
         return []
-    return [(BY_PROFILE, "", "", *map(number, one.profiled), "", "", "")]
+    return [(BY_PROFILE, "", "", *map(written, one.profiled), "", "", "")]
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:
