@@ -553,18 +553,20 @@ class Fit:
         times: ArrayLike,
         *,
         bands: bool = False,
-        level: float = 0.95,
+        level: float | None = None,
         noise: bool = False,
     ) -> dict[str, np.ndarray] | Bands:
         """The observables of an experiment at any times, or dates where its data have dates, from its t0 on.
 
-        With `bands` their confidence bands of this `level` as well, as `fit.bands` gives them; with `noise` those in
-        which a new measurement lies. Increments are those since the time before, the first since t0.
+        With `bands` their confidence bands of this `level` (0.95 by default) as well, as `fit.bands` gives them; with
+        `noise` those in which a new measurement lies. Increments are those since the time before, the first since t0.
         """
         if bands:
-            return self.bands(experiment, times, level, noise=noise)
+            return self.bands(experiment, times, 0.95 if level is None else level, noise=noise)
         if noise:
             raise InputError("fit.noise_without_bands")
+        if level is not None:
+            raise InputError("fit.level_without_bands", level=level)
         e = experiment_index(self.problem, experiment)
         at = self._times(e, times)
         outputs = outputs_at(self._solved, e, at, states_along(self._solved, e, at))

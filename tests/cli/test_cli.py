@@ -903,6 +903,11 @@ def test_other_optima_are_told(tmp_path):
     page = pf.load(tmp_path / "results" / "fit.json").report(tmp_path / "report.html").read_text("utf-8")
     assert '<div class="verdict mind">' in page
     assert f"Other values fit as well: ka = {found['ke']:.4g}, ke = {found['ka']:.4g}" in page
+    said = run("profile", tmp_path, "-p", "ka", "-p", "ka + ke")
+    (told,) = [line for line in said.output.splitlines() if "Another optimum" in line]
+    assert told.startswith(
+        f"ka: Another optimum fits as well, with ka = {found['ke']:.4g}: the confidence set is more"
+    )
 
 
 def test_check_shows_what_is_known_at_the_start(tmp_path):

@@ -62,6 +62,27 @@ def test_an_interrupt_keeps_the_best_so_far(endless, tmp_path):
     assert saved["estimates"]["omega"]["value"] > 0
 
 
+@pytest.mark.parametrize("command", ["profile", "export"])
+def test_an_interrupted_fit_is_neither_profiled_nor_exported(endless, command):
+    results = endless / "results"
+    results.mkdir()
+    for name in ("profiles.csv", "model.py"):
+        (results / name).write_text("earlier")
+    ours, theirs = pty.openpty()
+    process = start(command, endless, stderr=theirs)
+    os.close(theirs)
+    try:
+        read_until(ours, b"iteration 1")
+        process.send_signal(signal.SIGINT)
+        read_until(ours, b"the fit was interrupted before it ended; nothing was written.")
+        output, _ = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        os.close(ours)
+    assert (process.returncode, output) == (130, b"")
+    assert {path.read_text() for path in results.iterdir()} == {"earlier"}
+
+
 def test_a_pipe_gets_the_table_and_nothing_else(tmp_path):
     write_starter(Starter.INFLUENZA, tmp_path)
     process = start("fit", tmp_path, "--no-report", stderr=subprocess.PIPE)

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +48,13 @@ def oscillator(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fit(oscillator):
     return pf.load(oscillator / "results" / "fit.json")
+
+
+@pytest.mark.parametrize("size", ["2", "5x3"])
+def test_a_size_without_room_for_the_panels_is_refused(oscillator, tmp_path, size, recwarn):
+    arguments = ("plot", oscillator, "--size", size, "--out", tmp_path / "small.png")
+    assert error_of(*arguments) == ("display.no_room", "")
+    assert (list(tmp_path.iterdir()), len(recwarn)) == ([], 0)
 
 
 @pytest.fixture(scope="module")
@@ -187,14 +194,23 @@ def test_a_folder_without_a_fit_is_told(tmp_path):
     assert error_of("predict", tmp_path / "x") == ("cli.no_such_folder", str(tmp_path / "x"))
 
 
-def test_a_problem_that_was_changed_after_the_fit_is_told(oscillator, tmp_path):
-    problem, now = oscillator / "problem.toml", (oscillator / "results" / "fit.json").stat().st_mtime
-    before = problem.stat().st_mtime
-    try:
-        os.utime(problem, (now + 10, now + 10))
-        assert "was changed after this fit" in run("plot", oscillator, "--out", tmp_path / "x.png").stderr
-    finally:
-        os.utime(problem, (before, before))
+@pytest.mark.parametrize(
+    "file, old, new, told",
+    [
+        ("problem.toml", "title = ", "# a comment\ntitle = ", False),
+        ("problem.toml", "[0, 10]", "[0, 11]", True),
+        ("problem.toml", "[0, 10]", "[10, 0]", True),
+        ("runs.csv", "1.146", "1.147", True),
+    ],
+)
+def test_what_was_changed_after_the_fit_is_told(oscillator, tmp_path, file, old, new, told):
+    study = shutil.copytree(oscillator, tmp_path / "study")
+    text = (study / file).read_text()
+    assert old in text
+    (study / file).write_text(text.replace(old, new))
+    for command in (("plot", study, "--out", tmp_path / "x.png"), ("predict", study, "--times", "0:1:2")):
+        assert ("changed since this fit" in run(*command).stderr) is told
+        assert bool(json.loads(run(*command, "--json").stdout)["remarks"]) is told
 
 
 # ---- predict ---------------------------------------------------------------------------------------------------------
@@ -262,6 +278,17 @@ def test_times_before_an_experiment_are_left_out_of_several(pumps):
     assert "beginning of late" in result.stderr
 
 
+def test_times_that_are_given_twice_are_all_predicted(pumps):
+    rows = table(run("predict", pumps, "--times", "1", "--times", "2,4", "-e", "early"))
+    assert [float(row["time"]) for row in rows] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("end", ["1e7", "1e9"])
+def test_times_that_are_no_dates_are_refused(dated, end, recwarn):
+    assert error_of("predict", dated, "--times", f"0:{end}:3") == ("problem.beyond_dates", "")
+    assert len(recwarn) == 0
+
+
 def test_an_experiment_that_begins_after_all_times_is_left_out(pumps):
     found = json.loads(run("predict", pumps, "--times", "0,1", "--json").stdout)
     assert list(found["predictions"]) == ["early"]
@@ -292,6 +319,7 @@ def test_json_has_the_predictions(dated):
         (["--times", "0:10"], "cli.times", "0:10"),
         (["--times", "0:10:0.0"], "cli.times", "0:10:0.0"),
         (["--times", "0:inf:5"], "cli.times_not_finite", "0:inf:5"),
+        (["--times", "1.7.2022"], "cli.times_date", "1.7.2022"),
         (["--times", "2021-03-04,2021-03-05"], "problem.no_calendar", "run 1"),
         (["--observables", "z"], "cli.no_such_observable", "z"),
         (["--experiments", "run 9"], "problem.no_such_experiment", "run 9"),

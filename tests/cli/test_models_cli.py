@@ -2,12 +2,17 @@
 
 import csv
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import picardfit as pf
 from picardfit.cli import app
+from picardfit.cli.current import interrupted
+from picardfit.errors import Notice
 
 runner = CliRunner()
 TIMES = np.linspace(0, 8, 21)
@@ -95,6 +100,13 @@ def test_tables_have_derived_quantities(fitted, folder):
     ]
 
 
+def test_an_interval_by_profile_has_the_digits_of_the_row_above(fitted, folder):
+    lines = run("fit", folder / "linear", "--no-report").stdout.splitlines()
+    k = next(k for k, line in enumerate(lines) if line.startswith("half_life"))
+    above, below = lines[k].split()[3:5], lines[k + 1].split()[-2:]
+    assert [len(one.partition(".")[2]) for one in below] == [len(one.partition(".")[2]) for one in above]
+
+
 def test_profile_of_a_derived_quantity_is_shown_beside_the_delta_method(fitted, folder):
     result = run("profile", folder / "linear" / "results" / "fit.json", "-p", "half_life")
     assert result.exit_code == 0
@@ -146,6 +158,23 @@ def test_select_fits_again_when_the_problem_has_changed(folder, tmp_path):
     assert {one["name"]: one["estimated"] for one in found["models"]} == {"linear": 3, "changed": 2}
 
 
+def test_profile_and_export_use_the_saved_fit_until_the_problem_changes(fitted, folder, tmp_path):
+    shutil.copytree(folder / "linear", tmp_path / "linear")
+    shutil.copy(folder / "data.csv", tmp_path)
+    commands = ("profile", tmp_path / "linear", "-p", "k", "-v"), ("export", tmp_path / "linear")
+    assert [run(*one).stderr for one in commands] == ["", ""]
+    problem = tmp_path / "linear" / "problem.toml"
+    problem.write_text(problem.read_text().replace("k = [0.01, 5]", "k = [0.01, 6]"))
+    assert "search 1" in run(*commands[0]).stderr
+
+
+@pytest.mark.parametrize("code", ["search.unconfirmed", "search.interrupted"])
+def test_an_interrupted_fit_is_not_used_again(fitted, folder, code):
+    fit = pf.load(folder / "linear" / "results" / "fit.json")
+    assert not interrupted(fit)
+    assert interrupted(replace(fit, warnings=(Notice(code, values={"done": 1, "asked": 3}),)))
+
+
 def test_validate_predicts_other_data(folder):
     result = run("validate", folder / "saturated", "--data", folder / "third.csv")
     assert result.exit_code == 0
@@ -167,6 +196,12 @@ def test_validate_writes_the_picture_that_was_named(folder, tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert (tmp_path / "y.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_validate_refuses_a_picture_of_another_format(folder, tmp_path):
+    arguments = ("--data", folder / "third.csv", "--out", tmp_path / "y.gif", "--json")
+    (error,) = json.loads(run("validate", folder / "saturated", *arguments).stdout)["errors"]
+    assert (error["code"], list(tmp_path.iterdir())) == ("display.picture_format", [])
 
 
 def test_validate_names_a_missing_file_as_it_was_given(folder):

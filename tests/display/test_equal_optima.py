@@ -9,7 +9,7 @@ import pytest
 import picardfit as pf
 from picardfit.cli.fit import write_fit
 from picardfit.cli.show import remarked
-from picardfit.display.text import estimates
+from picardfit.display.text import estimates, probability
 from picardfit.display.verdicts import summary
 
 
@@ -54,6 +54,19 @@ def test_the_table_of_parameters_has_a_column_for_it(fit, tmp_path):
     *_, path = (one for one in write_fit(fit, tmp_path, report=False) if one.name == "parameters.csv")
     rows = {row["name"]: row for row in csv.DictReader(path.open())}
     assert float(rows["a"]["also_fits"]) == pytest.approx(float(rows["b"]["estimate"]), rel=1e-3)
+
+
+def test_a_derived_quantity_that_is_no_number_says_so(fit):
+    found = pf.fit(replace(fit.problem, derived={"lost": "log(-a)"}), progress=False)
+    (line,) = [line for line in str(found).splitlines() if line.startswith("lost")]
+    assert line.split()[:2] == ["lost", "-"]
+    assert "= log(-a), which is no finite number at the estimates" in line
+    assert not any(character.isdigit() for character in line)
+
+
+@pytest.mark.parametrize("value, text", [(0.0, "< 0.001"), (0.0123, "0.012"), (0.5, "0.5"), (1.0, "> 0.999")])
+def test_probabilities_never_are_0_or_1(value, text):
+    assert probability(value) == text
 
 
 def test_derived_quantities_have_their_other_value_too(fit):

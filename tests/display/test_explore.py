@@ -40,6 +40,17 @@ def test_there_is_a_slider_for_each_unknown_of_the_experiment(fit):
     assert list(Explorer(fit, "second").handles) == ["s[second]", "k"]
 
 
+@pytest.mark.parametrize("formula, rows", [("s*x", 2), ("x", 1)])
+def test_a_state_that_an_observable_shows_is_drawn_once(formula, rows):
+    model = pf.Model("x' = -k*x", observables={"y": formula})
+    parameters = {"k": (0, 5)} | ({"s": (1, 4)} if "s" in formula else {})
+    found = pf.fit(pf.Problem(model, experiment("first", 1.0), parameters, {"x": 1.0}), progress=False)
+    settings = ExploreSettings()
+    height = Image.open(io.BytesIO(Explorer(found, settings=settings).png())).height
+    least = settings.panel * settings.dots
+    assert rows * least < height < (rows + 1) * least
+
+
 def test_sliders_reach_from_bound_to_bound(fit):
     one = Explorer(fit).handles["k"]
     assert (one.low, one.high, one.log, one.unit) == (pytest.approx(0.01), pytest.approx(10), True, "1/h")

@@ -189,6 +189,46 @@ def test_axes_are_logarithmic_where_that_is_asked_for():
     assert (panel.get_xscale(), panel.get_yscale()) == ("linear", "linear")
 
 
+def test_a_logarithmic_axis_shows_no_rounding_errors():
+    """A state falls from 200 to 200 exp(-80), far below the tolerance of any solution."""
+    model = pf.Model("g' = -ka*g; c' = ka*g - k*c", observables=["c"])
+    times, doses = np.array([0.5, 1, 2, 4, 8, 12, 24, 36, 48, 72]), pf.Doses([0], 200, into="g")
+    nothing = {"g": 0, "c": 0}
+    exact = pf.simulate(model, {"ka": 1.1, "k": 0.05}, nothing, times, doses=[doses]).observables
+    values = {"c": exact["c"] * (1 + 0.05 * np.random.default_rng(0).standard_normal(10))}
+    data = pf.Experiment(times, values, "A", doses=[doses])
+    fit = pf.fit(pf.Problem(model, data, {"ka": (0.05, 10), "k": (0.001, 1)}, nothing))
+    predicted = {"A": fit.predict("A", np.linspace(0, 90, 91), bands=True)}
+    for figure in (
+        plot_fit(fit, band=0.95, look=Look(log_y=True)),
+        plot_predictions(fit, predicted, ["c", "g"], look=Look(log_y=True)),
+    ):
+        of_c, of_g = figure.axes[:2]
+        along, curve = of_g.lines[0].get_xydata().T
+        shown = np.isfinite(curve)
+        np.testing.assert_allclose(
+            curve[shown], 200 * np.exp(-fit.parameters["ka"] * along[shown]), rtol=1e-2
+        )
+        assert 15 < along[shown].max() < 25
+        assert of_g.get_ylim()[0] > 1e-10
+        assert of_g.get_xlim() == of_c.get_xlim()
+
+
+@pytest.mark.parametrize("samples, hollow", [(20, True), (200, False)])
+def test_dots_of_all_experiments_on_one_axis_look_alike(samples, hollow):
+    """Whatever the number of samples of each: here 21 of two and more or fewer of the third."""
+    times = np.linspace(0, 4, samples)
+    third = pf.Experiment(times, {"x": 50 * np.exp(-1.5 * times)}, "third")
+    runs = [*(pf.Experiment(TIMES, {"x": EXACT * size}, f"S{size}") for size in (1, 2)), third]
+    fit = pf.fit(pf.Problem(DECAY, runs, {"k": (0.1, 5)}, {"x": (1, 200)}), progress=False)
+    figure = plot_overlay(fit)
+    drawn = [one for one in figure.axes[0].lines if one.get_linestyle() == "None"]
+    assert {(one.get_markerfacecolor() == "none", one.get_alpha()) for one in drawn} == {
+        (hollow, drawn[0].get_alpha())
+    }
+    assert all((one.get_markerfacecolor() == "none") == hollow for one in figure.legends[0].legend_handles)
+
+
 def test_a_curve_of_very_many_samples_has_few_points():
     times = np.linspace(0, 4, 5000)
     fit = pf.fit(pf.Problem(DECAY, pf.Experiment(times, {"x": np.exp(-times)}), {"k": (0.1, 5)}))

@@ -1,5 +1,7 @@
 """Modelica: what the text says, and our own solution by a compiler where one is installed."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,34 @@ def test_starters_and_the_problems_of_the_paper(name, tmp_path):
 def test_doses_infusions_tables_resets_and_covariates(one, tmp_path):
     path, times = exported(clinic_fit(), tmp_path, one), span(clinic_fit(), one)
     assert difference(by_rumoca(path, times), our_solution(clinic_fit(), one, times)) < 1e-6
+
+
+@cache
+def dosed_fit():
+    """Doses into one state again and again, into two at the same time, an infusion and a reset."""
+    model = pf.Model("gut' = -ka*gut; blood' = ka*gut - ke*blood")
+    gut, blood = pf.Doses([2.0, 4.0, 6.3], 10, into="gut"), pf.Doses([4.0, 5.1], [3, 4], into="blood")
+    doses = [gut, blood, pf.Doses([3.0, 5.1], 5, into="blood", duration=0.7)]
+    given = {"gut": np.ones(16), "blood": np.ones(16)}
+    zero = {"gut": 0, "blood": 0}
+    one = pf.Experiment(np.linspace(0.5, 8, 16), given, "one", {}, zero, 0.0, doses=doses, resets=[7.2])
+    problem = pf.Problem(model, one, {"ka": (0.1, 5), "ke": (0.05, 5)})
+    return pf.fit(problem.simulate_data({"ka": 1.1, "ke": 0.4}, sd=0.02), policy=pf.SearchPolicy(most=1))
+
+
+def test_repeated_doses_follow_our_own_solution(tmp_path):
+    path, times = exported(dosed_fit(), tmp_path), span(dosed_fit(), "one")
+    assert difference(by_rumoca(path, times), our_solution(dosed_fit(), "one", times)) < 1e-6
+
+
+def test_a_state_is_set_anew_in_one_clause_only(tmp_path):
+    """Modelica 3.6, 8.3.6: a state must not have `reinit` in several `when` clauses; their branches are one."""
+    lines = [one.strip() for one in exported(dosed_fit(), tmp_path).read_text().splitlines()]
+    whens = [one for one in lines if one.startswith(("when", "elsewhen", "end when"))]
+    times = ("4", "5.1", "6.3", "7.2")
+    assert whens == ["when time >= 2 then", *(f"elsewhen time >= {t} then" for t in times), "end when;"]
+    at = lines.index("elsewhen time >= 4 then")
+    assert lines[at + 1 : at + 3] == ["reinit(gut, pre(gut) + 10);", "reinit(blood, pre(blood) + 3);"]
 
 
 def test_the_model_has_the_name_of_its_file(tmp_path):

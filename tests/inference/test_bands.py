@@ -244,6 +244,10 @@ def test_predict_gives_the_same_bands(free):
         np.testing.assert_allclose(found[name].value, values, rtol=1e-6)
 
 
+def test_a_level_without_bands_is_refused(free):
+    assert complaint(lambda: free.predict("pond", [1.0], level=0.9)).code == "fit.level_without_bands"
+
+
 def test_noise_without_bands_is_refused(free):
     assert complaint(lambda: free.predict("pond", [1.0], noise=True)).code == "fit.noise_without_bands"
 

@@ -532,6 +532,12 @@ def test_fit_and_profile_can_be_sent_elsewhere(lotka_fit, lotka_profile):
     assert pickle.loads(pickle.dumps(lotka_profile)).interval() == lotka_profile.interval()
 
 
+def test_derived_quantities_are_among_the_names_that_can_be_profiled(lotka_fit):
+    problem = replace(lotka_fit.problem, derived={"half_life": "log(2)/a"})
+    error = complaint(lambda: quantity(problem, "half_live"))
+    assert (error.code, "half_life" in error.values["known"]) == ("problem.quantity_unknown", True)
+
+
 def test_all_parameters_by_default(lotka_fit):
     assert list(lotka_fit.profiles(level=0.5)) == list(lotka_fit.parameters)
 
@@ -548,6 +554,9 @@ def test_a_profile_tells_of_other_optima_that_fit_as_well():
     found = fit.profile("rho")
     assert len(found.remarks) == 1
     assert f"Another optimum fits as well, with rho = {other:.4g}" in str(found)
+    np.testing.assert_allclose(found.elsewhere, [other], rtol=1e-4)
+    rate = fit.profile("(rho - 1)^2")
+    assert (rate.elsewhere, rate.remarks) == ((), ())
 
 
 def test_plot(lotka_profile, tmp_path):

@@ -1,7 +1,7 @@
 """Validation: scores by hand, held parameters, fitted and given initial states, leaving one out, interruptions."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -154,6 +154,21 @@ def test_leaving_one_out_resumes_from_a_ledger(fit, tmp_path):
     assert "Interrupted before 2 experiments" in str(part)
     whole = fit.validate(leave_out=True, ledger=tmp_path / "run.jsonl", progress=False)
     assert whole.scores == fit.validate(leave_out=True).scores
+
+
+@dataclass(frozen=True)
+class Stopped(pf.LiftedGaussNewton):
+    """Ctrl-C in every fit without run 2."""
+
+    def step(self, state):
+        if "run 2" not in state.system.problem.names:
+            raise KeyboardInterrupt
+        return super().step(state)
+
+
+def test_an_interrupted_fit_ends_leaving_out_with_what_is_finished(fit):
+    part = replace(fit, method=Stopped()).validate(leave_out=True, progress=False)
+    assert (part.missing, list(part.predictions)) == (("run 2", "run 3"), ["run 1"])
 
 
 def test_data_of_the_fit_are_remarked(fit):

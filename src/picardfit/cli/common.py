@@ -43,7 +43,8 @@ Verbose = Annotated[
     ),
 ]
 HERE = Path("problem.toml")
-FIGURES, TABLES = {".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg"}, {".csv", ".tsv", ".xlsx", ".ods"}
+FIGURES = {".pdf", ".png", ".svg", ".eps", ".ps", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
+TABLES = {".csv", ".tsv", ".xlsx", ".ods"}
 TEXTS = {".html", ".htm", ".json", ".toml", ".yaml", ".yml", ".txt", ".py", ".xml"}
 FILE_ENDINGS = FIGURES | TABLES | TEXTS  # what people name a file, and no folder
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # why standard output takes no more

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from picardfit.cli.common import HERE, AsJson, ProblemPath, Verbose, complaints, print_json
+from picardfit.cli.current import fit_of_file
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ def design(
 ) -> None:
     """Fit the problem, then rank the candidates in its file by how much they would add to what is known."""
     with complaints(as_json):
-        from picardfit.cli.fit import run
         from picardfit.files.problem_file import read_problem_file
         from picardfit.inference.design import check_criterion
         from picardfit.inference.design import design as rank
@@ -41,7 +41,7 @@ def design(
         candidates = candidates_of(file)
         if budget > len(candidates):
             raise InputError("cli.budget", budget=budget, candidates=len(candidates))
-        result = run(file.with_data, file.settings, quiet or as_json, verbose=verbose)
+        result = fit_of_file(file, quiet or as_json, verbose)
         if result.solution is None:
             raise InputError("cli.nothing_to_design_for", ended=result.conclusion)
         found = rank(result, candidates, criterion=criterion, budget=budget)

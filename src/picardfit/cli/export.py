@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, complaints, print_json
-from picardfit.cli.profile import fit_of
-from picardfit.cli.saved import with_curves
+from picardfit.cli.current import fit_and_folder
+from picardfit.cli.saved import check_single, with_curves
 from picardfit.errors import Audience, InputError
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def export(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit, and write the fitted model for another program: SciPy, CasADi, SBML, Antimony, Modelica, Stan, PEtab.
+    """Write the fitted model for another program: SciPy, CasADi, SBML, Antimony, Modelica, Stan, PEtab.
 
-    PROBLEM may also be a saved fit.json, which is not fitted again.
+    PROBLEM may also be a saved fit.json. A problem is fitted unless its results hold a fit of it as it is now.
     """
     if petab:
         _write_petab(problem, out, as_json, quiet, (format, experiment))
@@ -60,7 +60,7 @@ def export(
         kind = format_of(
             Path("model.py") if out is None else out, format
         )  # before the fit, which takes longer
-        result, folder = fit_of(problem, None if out is None else out.parent, quiet or as_json)
+        result, folder = fit_and_folder(problem, None if out is None else out.parent, quiet or as_json)
         if result.solution is None:
             raise InputError("cli.nothing_to_export", ended=result.conclusion)
         result = with_curves(result)
@@ -89,9 +89,10 @@ def _write_petab(
     with complaints(as_json):
         if any(others):
             raise InputError("cli.petab_alone")
-        result, folder = fit_of(problem, None if out is None else out.parent, quiet or as_json)
+        result, folder = fit_and_folder(problem, None if out is None else out.parent, quiet or as_json)
         if result.solution is None:
             raise InputError("cli.nothing_to_export", ended=result.conclusion)
+        check_single(result, "export --petab", problem)
         written = result.to_petab(folder / "petab" if out is None else out)
         if as_json:
             print_json({"success": result.success, "format": "petab", "files": [str(written)]})

@@ -52,16 +52,17 @@ def plot(
         regular_target(path)
         if level is not None and not 0 <= level < 1:
             raise InputError("cli.level", level=level)
-        result = saved_fit(folder, quiet=as_json)
+        result, remarks = saved_fit(folder)
         wished = 0.95 if level is None and "level" in chosen.takes else level or None
         draw(result, what, path, look, experiments=experiments, level=wished, parameters=parameter)
-        if not result.status.estimated and not as_json:
-            typer.echo(
-                f"picardfit: {NO_ESTIMATES[0].lower()}{NO_ESTIMATES[1:]}; the picture shows where the search stopped.",
-                err=True,
-            )
+        if not result.status.estimated:
+            said = f"{NO_ESTIMATES[0].lower()}{NO_ESTIMATES[1:]}"
+            remarks.append(f"{said}; the picture shows where the search stopped.")
         if as_json:
-            print_json({"success": result.success, "picture": what, "files": [str(path)]})
+            record = {"success": result.success, "picture": what, "remarks": remarks}
+            print_json({**record, "files": [str(path)]})
         else:
             typer.echo(f"written to {path}")
+            for remark in remarks:
+                typer.echo(f"picardfit: {remark}", err=True)
     raise typer.Exit(0 if result.success else 1)

@@ -28,10 +28,10 @@ TABLES = {".csv": ",", ".tsv": "\t"}
 def predict(
     folder: FitPath = HERE,
     times: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="from:to:count (a whole number), from:to:step (with a decimal point, 0:20:0.5), or a list 0,1,2; "
-            "dates where the data have dates. By default 101 times along the data."
+            "dates where the data have dates; may be repeated. By default 101 times along the data."
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the bands, between 0 and 1.")] = 0.95,
@@ -73,7 +73,7 @@ def predict(
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
         look, files = look_of(style, size, dpi, log_x, log_y), list(map(_checked, out or []))
-        result = saved_fit(folder, quiet=as_json)
+        result, stale = saved_fit(folder)
         if result.solution is None:
             raise InputError("cli.nothing_to_predict", ended=result.conclusion)
         result, banded = with_curves(result), result.problem.random is None and result.status.converged
@@ -81,7 +81,7 @@ def predict(
         check_axes(result, look, experiments, names)
         chosen = experiments or result.problem.names
         found = _predictions(result, chosen, times, level, noise, banded)
-        remarks = [*_left_out(result, chosen, found, times), *_held_inputs(result, found)]
+        remarks = [*stale, *_left_out(result, chosen, found, times), *_held_inputs(result, found)]
         remarks += [*_first_counts(result, names), *_no_bands(result, banded)]
         table = _table(result, found, names)
         for path in files:
@@ -135,7 +135,7 @@ def _names(fit: Fit, wanted: Sequence[str], noise: bool) -> list[str]:
 
 
 def _predictions(
-    fit: Fit, experiments: Sequence[str], times: str | None, level: float, noise: bool, banded: bool
+    fit: Fit, experiments: Sequence[str], times: Sequence[str] | None, level: float, noise: bool, banded: bool
 ) -> dict[str, Bands]:
     """The predictions of these experiments, each at the given times or along its data.
 
@@ -157,14 +157,13 @@ def _predictions(
     return found
 
 
-def _times(fit: Fit, experiments: Sequence[str], times: str | None) -> dict[str, np.ndarray]:
+def _times(fit: Fit, experiments: Sequence[str], times: Sequence[str] | None) -> dict[str, np.ndarray]:
     """The times of each experiment: those along its data, or the given ones from its own t0 on.
 
     Times before t0 stay, to be refused, where no experiment has begun by then.
     """
     import numpy as np
 
-    from picardfit.cli.times import TimesText
     from picardfit.problem.named_values import experiment_index
 
     given = {}
@@ -173,29 +172,39 @@ def _times(fit: Fit, experiments: Sequence[str], times: str | None) -> dict[str,
         if times is None:
             given[name] = np.linspace(one.t0, float(one.times[-1]), POINTS)
         else:
-            given[name] = TimesText(times).of(one)
+            given[name] = _wanted(times, one)
     begins = {one.name: one.t0 for one in fit.problem.experiments}
     if all((at < begins[name]).any() for name, at in given.items()):
         return given
     return {name: at[at >= begins[name]] for name, at in given.items() if (at >= begins[name]).any()}
 
 
+def _wanted(times: Sequence[str], one: Experiment) -> np.ndarray:
+    """The times that were asked for, as times of an experiment."""
+    import numpy as np
+
+    from picardfit.cli.times import TimesText
+
+    return np.concatenate([TimesText(text).of(one) for text in times])
+
+
 def _left_out(
-    fit: Fit, experiments: Sequence[str], found: Mapping[str, Bands], times: str | None
+    fit: Fit, experiments: Sequence[str], found: Mapping[str, Bands], times: Sequence[str] | None
 ) -> list[str]:
     """Which experiments begin after some of the times that were asked for, or after all of them."""
-    from picardfit.cli.times import TimesText
     from picardfit.display.verdicts import words
 
     if times is None:
         return []
     chosen = [one for one in fit.problem.experiments if one.name in experiments]
-    late = [one.name for one in chosen if (TimesText(times).of(one) < one.t0).any() and one.name in found]
+    late = [one.name for one in chosen if (_wanted(times, one) < one.t0).any() and one.name in found]
     none = [one.name for one in chosen if one.name not in found]
     said = [f"times before the beginning of {words(late)} are left out there."] if late else []
+    verbs = ("begins", "is") if len(none) == 1 else ("begin", "are")
+    after = f"{verbs[0]} after the last of these times, and {verbs[1]}"
     return [
         *said,
-        *([f"{words(none)} begins after the last of these times, and is left out."] if none else []),
+        *([f"{words(none)} {after} left out."] if none else []),
     ]
 
 

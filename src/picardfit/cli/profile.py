@@ -16,14 +16,14 @@ from picardfit.cli.common import (
     as_far_as_possible,
     complaints,
     console,
-    output_folder,
     print_json,
     print_table,
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.current import fit_and_folder
 from picardfit.cli.fit import Out
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -51,7 +51,8 @@ def profile(
 ) -> None:
     """Compute profile likelihoods: how the loss rises away from each estimate, and the resulting interval.
 
-    PROBLEM may also be a saved fit.json. Writes profiles.csv, or adds to it. Ctrl-C keeps the finished profiles.
+    PROBLEM may also be a saved fit.json; a problem whose results hold its fit is not fitted again. Writes
+    profiles.csv, or adds to it. Ctrl-C keeps the finished profiles.
     """
     with complaints(as_json):
         from picardfit.cli.profiles_file import earlier_profiles, with_profiles
@@ -59,7 +60,7 @@ def profile(
 
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
-        result, folder = fit_of(problem, out, quiet or as_json, verbose)
+        result, folder = fit_and_folder(problem, out, quiet or as_json, verbose)
         if result.solution is None:
             raise InputError("cli.nothing_to_profile", ended=result.conclusion)
         names = parameter or [name for name in result.parameters if name in result.standard_errors]
@@ -70,7 +71,13 @@ def profile(
         written, unwritten = as_far_as_possible(write_text(one, text) for one in [folder / "profiles.csv"])
         if as_json:
             found = {
-                name: {"interval": one.interval(level), "values": one.values, "rises": one.rises}
+                name: {
+                    "interval": one.interval(level),
+                    "elsewhere": one.elsewhere,
+                    "values": one.values,
+                    "rises": one.rises,
+                    "remarks": [remark.sentence(Audience.COMMAND) for remark in one.remarks],
+                }
                 for name, one in profiles.items()
             }
             files = [str(path) for path in written]
@@ -86,20 +93,6 @@ def profile(
             _tell_dropped(earlier.dropped)
         tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
-
-
-def fit_of(path: Path, out: Path | None, quiet: bool, verbose: bool = False) -> tuple[Fit, Path]:
-    """The saved fit at `path`, or a new fit of the problem there; and the folder for output files."""
-    if path.suffix == ".json":
-        from picardfit.files.fit_file import load
-
-        return load(path), output_folder(out or path.parent)
-    from picardfit.cli.fit import run
-    from picardfit.files.problem_file import read_problem_file
-
-    file = read_problem_file(path)
-    folder = output_folder(out or file.path.parent / "results")
-    return run(file.with_data, file.settings, quiet, verbose=verbose), folder
 
 
 def _profiles(
@@ -134,4 +127,8 @@ def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
         for name, one in profiles.items()
     ]
     header = ("", "estimate", f"{100 * level:g} % from", "to", "by curvature", "to")
-    print_table(console(), header, rows, numeric=(1, 2, 3, 4, 5))
+    out = console()
+    print_table(out, header, rows, numeric=(1, 2, 3, 4, 5))
+    for name, one in profiles.items():
+        for remark in one.remarks:
+            out.print(f"{name}: {remark.sentence(Audience.COMMAND)}", markup=False)

@@ -22,8 +22,8 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.current import fit_and_folder
 from picardfit.cli.fit import Out, Report
-from picardfit.cli.profile import fit_of
 from picardfit.cli.saved import check_single
 from picardfit.errors import Audience
 
@@ -87,7 +87,7 @@ def sample(
             Sampler.EMCEE: lambda: Emcee(draws or 2000, warmup=warmup),
         }
         method = methods[sampler]()
-        result, folder = fit_of(problem, out, quiet or as_json)
+        result, folder = fit_and_folder(problem, out, quiet or as_json)
         check_single(result, "sample", problem)
         found = result.posterior(
             method, seed=seed, ledger=ledger, progress=False if quiet or as_json else None

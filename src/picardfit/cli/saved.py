@@ -24,15 +24,26 @@ FitPath = Annotated[
 RESULTS, FIT, PROBLEM = "results", "fit.json", "problem.toml"
 
 
-def saved_fit(path: Path, quiet: bool = False) -> Fit:
-    """The fit that was saved last for what `path` names; a note if the problem was changed since."""
+def saved_fit(path: Path) -> tuple[Fit, list[str]]:
+    """The fit that was saved last for what `path` names; and a remark if problem or data were changed since."""
     from picardfit.files.fit_file import load
 
     file = fit_file(path)
-    problem = file.parent.parent / PROBLEM
-    if not quiet and problem.is_file() and problem.stat().st_mtime > file.stat().st_mtime:
-        typer.echo(f"picardfit: {problem} was changed after this fit; run `picardfit fit` again.", err=True)
-    return load(file)
+    problem, fit = file.parent.parent / PROBLEM, load(file)
+    if not problem.is_file() or _is_of(fit, problem):
+        return fit, []
+    return fit, [f"{problem} or its data changed since this fit; run `picardfit fit` again."]
+
+
+def _is_of(fit: Fit, path: Path) -> bool:
+    """Whether a fit is of the problem that a file holds now."""
+    from picardfit.files.problem_file import read_problem_file
+    from picardfit.problem.serialisation import problem_digest
+
+    try:
+        return problem_digest(read_problem_file(path).with_data) == problem_digest(fit.problem)
+    except InputError:  # the fit was made when the file had no fault
+        return False
 
 
 def with_curves(fit: Fit) -> Fit:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from picardfit.cli.common import AsJson, Quiet, complaints, console, print_json, print_table
+from picardfit.cli.current import current_fit
 from picardfit.cli.saved import check_single
-
-if TYPE_CHECKING:
-    from picardfit.fit import Fit
-    from picardfit.problem.problem import Problem
 
 
 def select(
@@ -41,7 +38,7 @@ def select(
         from picardfit.inference.model_comparison import compare_models
 
         named = _names(problems)
-        fits = {name: fit_at(path, quiet or as_json) for name, path in named.items()}
+        fits = {name: current_fit(path, quiet or as_json) for name, path in named.items()}
         for name, one in fits.items():
             check_single(one, "select", named[name])
         found = compare_models(fits)
@@ -69,31 +66,3 @@ def _short(path: Path) -> str:
     folder = path.resolve()
     folder = folder if folder.is_dir() else folder.parent
     return folder.parent.name if folder.name == "results" else folder.name
-
-
-def fit_at(path: Path, quiet: bool) -> Fit:
-    """The fit saved at `path`, or in the results beside the problem there if it is of this problem, or a new one."""
-    from picardfit.cli.fit import run
-    from picardfit.files.fit_file import load
-    from picardfit.files.problem_file import read_problem_file
-
-    if path.suffix == ".json":
-        return load(path)
-    file = read_problem_file(path)
-    saved = _saved(file.path.parent / "results" / "fit.json", file.with_data)
-    return run(file.with_data, file.settings, quiet) if saved is None else saved
-
-
-def _saved(path: Path, problem: Problem) -> Fit | None:
-    """The fit in a file, if it is of this problem and succeeded; None where there is none, or a damaged one."""
-    from picardfit.errors import InputError
-    from picardfit.files.fit_file import load
-    from picardfit.problem.serialisation import problem_digest
-
-    if not path.is_file():
-        return None
-    try:
-        fit = load(path)
-    except InputError:
-        return None
-    return fit if fit.success and problem_digest(fit.problem) == problem_digest(problem) else None

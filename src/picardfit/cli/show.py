@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from picardfit.cli.common import console, print_table
@@ -92,12 +94,14 @@ def estimate_cells(fit: Fit, level: float) -> list[tuple[str, ...]]:
     """(name, estimate, error, from, to, in another optimum, unit, remark, true value), rounded by the error."""
     truth, rows = true_values(fit.problem), []
     for one, remark in remarked(fit, level):
+        written: Callable[[float], str] = number
         numbers = [number(one.value), cell(one.error, 2), cell(one.low), cell(one.high)]
         if one.error is not None and math.isfinite(one.error):
             ends = (one.value, one.error, one.low, one.high)
-            numbers = [rounded(value, one.error) for value in ends if value is not None]
+            written = partial(rounded, error=one.error)
+            numbers = [written(value) for value in ends if value is not None]
         rows.append((one.name, *numbers, cell(one.rival), one.unit, remark, cell(truth.get(one.name))))
-        rows += [(*row, "") for row in profile_row(one)]
+        rows += [(*row, "") for row in profile_row(one, written)]
     return rows
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
 
 DATE = r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+OTHER_DATE = r"\d+[./]\d+[./]\d+|\d{4}[./]\d{1,2}$"  # 1.7.2022, 7/1/2022: which is the month?
 MOST = 1_000_000  # times of a range: more is a typing error
 
 
@@ -69,6 +70,8 @@ class TimesText:
             times = np.array([float(text) for text in texts])
         except ValueError:
             if one is None or not all(re.fullmatch(DATE, text) for text in texts):
+                if any(re.search(OTHER_DATE, text) for text in texts):
+                    raise InputError("cli.times_date", self.text) from None
                 raise InputError("cli.times", self.text) from None
             return np.asarray(one.times(texts) if isinstance(one, Calendar) else one.times_at(texts), float)
         if not np.isfinite(times).all():

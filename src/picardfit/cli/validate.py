@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from picardfit.cli.common import (
+    FILE_ENDINGS,
     HERE,
     AsJson,
     ProblemPath,
@@ -23,6 +24,7 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.current import current_fit
 from picardfit.cli.saved import check_single
 from picardfit.errors import InputError
 
@@ -62,14 +64,13 @@ def validate(
     The files of --data are read as those of the problem file, and get its inputs, initial states and t0.
     """
     with complaints(as_json):
-        from picardfit.cli.select import fit_at
         from picardfit.files.problem_file import read_other_data
         from picardfit.parallel.ordered_map import processes
 
         _check_what(problem, data or [], leave_one_out)
         picture = _target(out, problem)
         experiments = read_other_data(problem, data) if data else None
-        result = fit_at(problem, quiet or as_json)
+        result = current_fit(problem, quiet or as_json)
         check_single(result, "validate", problem)
         with processes(workers) as executor:
             found = result.validate(
@@ -104,10 +105,11 @@ def _check_what(problem: Path, data: Sequence[Path], leave_one_out: bool) -> Non
 
 def _target(out: Path | None, problem: Path) -> Path:
     """The file of the picture: the one that was named, or validation.png in a folder."""
-    from picardfit.display.plots.style import FORMATS
+    from picardfit.display.plots.style import check_format
     from picardfit.whole_files import regular_target
 
-    if out is not None and out.suffix[1:].lower() in FORMATS and not out.is_dir():
+    if out is not None and out.suffix.lower() in FILE_ENDINGS and not out.is_dir():
+        check_format(out)
         regular_target(out)
         return out
     folder = output_folder(out or (problem if problem.is_dir() else problem.parent) / "results")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from picardfit.display.plots.curves import quantities_of
 from picardfit.display.plots.labels import short, time_label, with_unit
 from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
@@ -135,7 +136,7 @@ class _Picture:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         self._one, self._settings, model = one, settings, fit.problem.model
-        hidden = [name for name in model.states if name not in model.observables]
+        hidden = [name for name in quantities_of(fit) if name not in model.observables]
         names = [*one.observables, *hidden][: settings.quantities]
         self._figure = figure_of(STYLE.width, STYLE.header + settings.panel * len(names))
         self._figure.set_dpi(settings.dots)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from picardfit.errors import counted as count
+from picardfit.evidence.optima import unknowns_at
 from picardfit.formulas.grammar import parse, to_text
 from picardfit.problem.derived import derived_values
-from picardfit.problem.named_values import initial_by_label, units_of, unknowns_from
+from picardfit.problem.named_values import initial_by_label, units_of
 
 if TYPE_CHECKING:
     from picardfit.evidence.derived import DerivedEstimate
@@ -234,7 +235,10 @@ def _derived(
         remark += (
             f", with {', '.join(one.at_bound)} at {'its bound' if len(one.at_bound) == 1 else 'their bounds'}"
         )
-    if error == math.inf:
+    if not math.isfinite(one.value):
+        error = None
+        remark += ", which is no finite number at the estimates"
+    elif error == math.inf:
         remark += ", not determined by these data"
     known = None if profiled is None or any(map(math.isnan, profiled)) else profiled
     if rival is not None:
@@ -274,11 +278,7 @@ def _derived_elsewhere(fit: Fit) -> dict[str, float]:
     """Derived quantities that differ in the first other optimum that fits as well."""
     if not (fit.success and fit.rivals and fit.derived):
         return {}
-    other = fit.rivals[0]
-    initial: dict[str, dict[str, float]] = {name: {} for name in fit.problem.names}
-    for label, experiment, state in _estimated_initial(fit.problem):
-        initial[experiment][state] = other.initial[label]
-    values = derived_values(fit.problem, unknowns_from(fit.problem, other.parameters, initial))
+    values = derived_values(fit.problem, unknowns_at(fit.problem, fit.rivals[0]))
     return {name: value for name, value in values.items() if differs(value, fit.derived[name].value)}
 
 
@@ -311,6 +311,13 @@ def true_values(problem: Problem) -> dict[str, float]:
     return known
 
 
+def probability(value: float, least: float = 1e-3) -> str:
+    """A probability with two digits, or that it is nearly 0 or 1, where more digits mean nothing."""
+    if value < least:
+        return f"< {least:g}"
+    return f"> {1 - least:g}" if value > 1 - least else number(value, 2)
+
+
 def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     """The cells under ESTIMATES_HEADER for every parameter and estimated initial state."""
     truth = true_values(fit.problem)
@@ -320,11 +327,14 @@ def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     return found
 
 
-def profile_row(one: Estimate) -> list[tuple[str, ...]]:
-    """The cells of the row below that of a derived quantity, with its interval by profile; no row without one."""
+def profile_row(one: Estimate, written: Callable[[float], str] = number) -> list[tuple[str, ...]]:
+    """The cells of the row below that of a derived quantity, with its interval by profile; no row without one.
+
+    `written`: how its numbers are written.
+    """
     if one.profiled is None:
         return []
-    return [(BY_PROFILE, "", "", *map(number, one.profiled), "", "", "")]
+    return [(BY_PROFILE, "", "", *map(written, one.profiled), "", "", "")]
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from picardfit.display.text import columns, number, other_values
+from picardfit.display.text import columns, number, other_values, probability
 from picardfit.errors import Status, counted
 from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 from picardfit.inference.structural import Group, LocalIdentifiability, Structure
@@ -143,17 +143,17 @@ def _unremarkable(found: Diagnostics) -> str:
     if found.notable is None:
         return "nothing remarkable"
     tests = found.probabilities
-    least = f"the least of {len(tests)} probabilities is {number(tests[found.notable], 2)}"
+    least = f"the least of {len(tests)} probabilities is {probability(tests[found.notable])}"
     return f"no clear sign of a misfit; {least} ({found.notable})"
 
 
 def tests_rows(found: Diagnostics) -> list[tuple[str, str, str, str]]:
     """The cells under TESTS_HEADER: every test of the residuals that could be made; none of residuals of rounding."""
     correlograms, rows = found.correlograms, []
-    for test, probability in found.probabilities.items():
+    for test, chance in found.probabilities.items():
         one = correlograms.get(test)
         cells = ("", "") if one is None else (number(one.statistic, 4), str(one.freedom))
-        rows.append((test, *cells, number(probability, 2)))
+        rows.append((test, *cells, probability(chance)))
     return rows
 
 
@@ -165,7 +165,7 @@ def correlogram_text(one: Correlogram, level: float = 0.95) -> str:
         cells = (f"{value:.3f}", f"{below:.3f}", f"{above:.3f}")
         rows.append((str(k), *cells, "" if below <= value <= above else "outside"))
     told = f"statistic {number(one.statistic, 4)} with {one.freedom} degrees of freedom, "
-    return "\n".join([*columns(rows, left=(4,)), f"{told}probability {number(one.probability, 2)}"])
+    return "\n".join([*columns(rows, left=(4,)), f"{told}probability {probability(one.probability)}"])
 
 
 class Summary(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from picardfit.errors import Status
 from picardfit.evidence.fisher import Information, information
 from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
 
@@ -139,6 +140,16 @@ class Vicinity:
         """Whether an objective is that of the optimum, or little more."""
         excess = (value - self._value) / self._variance
         return -self._same.objective <= excess <= self._same.in_vicinity
+
+
+def unknowns_at(problem: Problem, optimum: Optimum) -> np.ndarray:
+    """(experiments, width): the unknowns of an optimum, in internal coordinates."""
+    layout = problem.layout
+    initial: dict[str, dict[str, float]] = {name: {} for name in problem.names}
+    for e, column in np.argwhere(layout.exists[:, : len(layout.initial_states)]):
+        state = layout.states[layout.initial_states[column]]
+        initial[problem.names[e]][state] = optimum.initial[layout.label(e, column)]
+    return unknowns_from(problem, optimum.parameters, initial)
 
 
 def count_hits(starts: Sequence[SearchSummary]) -> int:

@@ -115,19 +115,20 @@ class _Writer:
         return f"{' else'.join(cases)} else {texts[-1]}"
 
     def jumps(self) -> Iterator[str]:
+        """Jumps of states, as the branches of one clause: a state must not be set anew by several `when` clauses."""
         jumps = self.one.jumps
-        if jumps is None:
+        if jumps is None or not len(jumps):
             return
         check_pieces(len(jumps))
-        for time, keep, add in zip(jumps.times.tolist(), jumps.keep, jumps.add, strict=True):
-            yield f"  when time >= {_number(time)} then"
-            for state, stays, more in zip(self.said.states, keep, add, strict=True):
+        for k, time in enumerate(jumps.times.tolist()):
+            yield f"  {'elsewhen' if k else 'when'} time >= {_number(time)} then"
+            for state, stays, more in zip(self.said.states, jumps.keep[k], jumps.add[k], strict=True):
                 there = self.names.given[state]
                 before = [f"pre({there})"] if stays else []
                 if not stays or more:
                     value = " + ".join([*before, *([_number(float(more))] if more or not stays else [])])
                     yield f"    reinit({there}, {value});"
-            yield "  end when;"
+        yield "  end when;"
 
 
 def _line(begin: float, value: float, slope: float) -> str:

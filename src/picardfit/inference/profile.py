@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +22,7 @@ from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice
 from picardfit.evidence.event_kinks import held_at, kink_at
 from picardfit.evidence.fisher import Yardstick
-from picardfit.evidence.optima import DEFAULT as SAME_OPTIMUM
-from picardfit.evidence.optima import SameOptimum
+from picardfit.evidence.optima import unknowns_at
 from picardfit.inference.profile_continuation import (
     DEFAULT,
     Branch,
@@ -72,7 +70,8 @@ class Profile:
     refits: int  # of the other unknowns, in total
     linearisations: int  # in all refits
     unit: str = ""  # of the quantity, where one was given
-    remarks: tuple[Notice, ...] = ()  # why a branch broke down, and other optima that fit as well
+    elsewhere: tuple[float, ...] = ()  # values in other optima that fit as well, beyond the interval
+    remarks: tuple[Notice, ...] = ()  # why a branch broke down, and that there are values elsewhere
     settings: ProfileSettings = field(default=DEFAULT, repr=False)
 
     @property
@@ -203,22 +202,35 @@ def profiles(
         reasons = [work.failures[key] for key in keys if key in work.failures]
         broken = [Notice("inference.profile_broke_down", name, {"reason": reason}) for reason in reasons]
         joined = _joined(fit, Continuation(origin, name), below, above, level)
-        found[name] = replace(joined, remarks=(*broken, *_elsewhere(fit, name)))
+        elsewhere = _elsewhere(fit, joined, level)
+        found[name] = replace(joined, elsewhere=elsewhere, remarks=(*broken, *_told(name, elsewhere)))
     return found
 
 
-def _elsewhere(fit: Fit, name: str, same: SameOptimum = SAME_OPTIMUM) -> list[Notice]:
-    """A notice when other starts found optima that are as good, because a profile does not reach them."""
-    others = fit.rivals
-    if not others:
+def _elsewhere(fit: Fit, found: Profile, level: float) -> tuple[float, ...]:
+    """Values in other optima that the searches found, as good as this level asks, beyond the interval.
+
+    The lowest objective at such a value is at most that of its optimum, so that the confidence set holds it too.
+    """
+    layout, asked = fit.problem.layout, quantity(fit.problem, found.name)
+    below, above = found.interval(level)
+    low = found.values[0] if np.isnan(below) else below
+    high = found.values[-1] if np.isnan(above) else above
+    beyond = []
+    for one in fit.optima[1:]:
+        rise = 2 * (one.loss - fit.optima[0].loss) / fit.residual_variance
+        if rise <= fit.yardstick.rise(level):
+            value = float(asked.natural(layout, np.array(asked.value(layout, unknowns_at(fit.problem, one)))))
+            beyond += [value] if not low <= value <= high and np.isfinite(value) else []
+    return tuple(beyond)
+
+
+def _told(name: str, elsewhere: tuple[float, ...]) -> list[Notice]:
+    """A notice of values elsewhere, which a profile does not reach."""
+    if not elsewhere:
         return []
-    values = {
-        other: value
-        for other, value in others[0].parameters.items()
-        if not isclose(value, fit.parameters[other], rel_tol=same.least_difference)
-    }
-    code = "inference.another_optimum" if len(others) == 1 else "inference.other_optima"
-    return [Notice(code, name, {"count": len(others), "values": values})]
+    code = "inference.another_optimum" if len(elsewhere) == 1 else "inference.other_optima"
+    return [Notice(code, name, {"count": len(elsewhere), "values": {name: elsewhere[0]}})]
 
 
 def _origin(fit: Fit, wanted: Sequence[str], level: float, settings: ProfileSettings) -> Origin:

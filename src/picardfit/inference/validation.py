@@ -16,7 +16,7 @@ import numpy as np
 
 from picardfit.checks import FrozenDict, as_mapping
 from picardfit.display.hook import picture, shown
-from picardfit.errors import InputError, Notice
+from picardfit.errors import InputError, Notice, Status
 from picardfit.evidence.expected_information import expected
 from picardfit.evidence.fitted_space import FittedSpace, space_of
 from picardfit.evidence.goodness_of_fit import with_correlations
@@ -171,8 +171,16 @@ def _fitted_unknowns(problem: Problem) -> np.ndarray | None:
     """The unknowns (1, width) of an experiment with held parameters, fitted to its data; None if that fails."""
     if problem.layout.count() == 0:
         return problem.layout.lower
-    found = fit(problem, progress=False)
+    found = _uninterrupted(fit(problem, progress=False))
     return found.solution.unknowns if found.success and found.solution is not None else None
+
+
+def _uninterrupted(found: Fit) -> Fit:
+    """The fit, unless Ctrl-C stopped it: that ends the work, which keeps the experiments that are finished."""
+    stopped = any(one.code == "search.unconfirmed" for one in found.warnings)
+    if stopped or found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return found
 
 
 def _without(
@@ -184,8 +192,8 @@ def _without(
     """
     others = [one for e, one in enumerate(base.experiments) if e != left_out]
     free = {name: value for name, value in start.items() if base.parameters[name].fixed is None}
-    found = fit(
-        base.with_experiments(others), method, start=free, policy=SearchPolicy(most=1), progress=False
+    found = _uninterrupted(
+        fit(base.with_experiments(others), method, start=free, policy=SearchPolicy(most=1), progress=False)
     )
     if not found.success:
         return None

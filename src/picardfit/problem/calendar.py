@@ -30,6 +30,8 @@ _SPELLINGS = {
     "year": "year years yr yrs a",
 }
 _UNITS = {spelling: unit for unit, several in _SPELLINGS.items() for spelling in several.split()}
+EARLIEST = np.datetime64("0001-01-02", "us")  # what Python's dates hold in every time zone
+LATEST = np.datetime64("9999-12-30", "us")
 _STEPS = {"D": "%Y-%m-%d", "m": "%Y-%m-%d %H:%M", "s": "%Y-%m-%d %H:%M:%S"}  # steps of clocks, coarsest first
 
 
@@ -118,6 +120,11 @@ class Calendar:
     def moments(self, times: Iterable[float] | np.ndarray) -> np.ndarray:
         """Times as datetime64[us] (n,): in UTC where there is a time zone."""
         seconds = np.asarray(times, float) * SECONDS[self.unit]
+        since_earliest = seconds + (np.datetime64(self.origin, "us") - EARLIEST) / np.timedelta64(1, "s")
+        beyond = (since_earliest < 0) | (since_earliest > (LATEST - EARLIEST) / np.timedelta64(1, "s"))
+        if beyond.any():
+            time = float(np.asarray(times, float)[beyond].flat[0])
+            raise InputError("problem.beyond_dates", time=time, unit=self.unit)
         return np.datetime64(self.origin, "us") + np.round(1e6 * seconds).astype("timedelta64[us]")
 
     def texts(self, times: Iterable[float] | np.ndarray, exact: bool = False) -> list[str]:

@@ -133,9 +133,8 @@ def quantity(problem: Problem, text: object) -> Quantity:
     if label in parameters:
         raise InputError("problem.quantity_fixed", label)
     if re.fullmatch(LABEL, label):
-        raise InputError(
-            "problem.quantity_unknown", label, known=list(positions), close=closest(label, positions)
-        )
+        known = [*positions, *problem.derived_quantities]
+        raise InputError("problem.quantity_unknown", label, known=known, close=closest(label, known))
     return _formula(problem, label, positions)
 
 

@@ -174,7 +174,9 @@ def _model_from(record: Record) -> Model:
 def _event_from(record: Record, number: int, text: str, states: tuple[str, ...]) -> Event:
     """An event from its text, with the flags that it has in the record."""
     event, _ = read_event(event_text(text), states, {})
-    flags: dict[str, Any] = {flag: flag in record and number in entries(record, flag, int) for flag in EVENT_FLAGS}
+    flags: dict[str, Any] = {
+        flag: flag in record and number in entries(record, flag, int) for flag in EVENT_FLAGS
+    }
     return replace(event, **flags)
 
 
@@ -389,9 +391,18 @@ def problem_digest(problem: Problem) -> str:
     """A digest of formulas and data; of values of the equations where these are Python functions."""
     problem = replace(problem, model=problem.model.as_written) if problem.model.smoothing else problem
     try:
-        return digest(problem_record(problem))
+        return digest(_floats(plain(problem_record(problem), "problem")))
     except InputError:
         return digest(_fingerprint(problem))
+
+
+def _floats(value: object) -> object:
+    """Whole numbers as floats: 10 and 10.0 mean the same, and a saved problem may have either."""
+    if isinstance(value, Mapping):
+        return {key: _floats(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_floats(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _fingerprint(problem: Problem) -> list[object]:

@@ -25,6 +25,7 @@ from picardfit.display.plots.style import (
     thin,
     written,
 )
+from picardfit.display.text import probability
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _titles(shown: Sequence[tuple[str, str, Correlogram]], room: int) -> list[st
     titles = []
     for name, by, one in shown:
         words, end = ("{} with input {}", "") if by else ("residuals of {}", "")
-        end = f" (probability {one.probability:.2g})"
+        end = f" (probability {probability(one.probability)})"
         left = (room - len(words.replace("{}", "") + end)) // (2 if by else 1)
         longest = min(max(left, STYLE.label // 2), STYLE.name)
         titles.append(words.format(short(name, longest), short(by, longest)) + end)

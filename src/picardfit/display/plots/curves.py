@@ -26,7 +26,9 @@ from picardfit.display.plots.style import (
     SLIM,
     STYLE,
     Look,
+    above_rounding,
     arrangement,
+    band_above_rounding,
     date_axis,
     figure_of,
     legend,
@@ -185,16 +187,19 @@ class Stack:
         along = on_axis(one, times, one.calendar)
         for panel, quantity in zip(self.panels, self.rows.quantities, strict=False):
             counted = quantity in model.increments
-            if quantity in curves and not counted:
-                self._draw_curve(panel, quantity, along, curves[quantity])
+            values = None if counted else curves.get(quantity)
+            log = self.look.log_y and (quantity in one.observables or _positive(values))
+            if values is not None:
+                self._draw_curve(panel, quantity, along, above_rounding(values) if log else values)
             if quantity in one.observables:
                 draw_data(panel, fit.problem, one, quantity, one.calendar)
                 if counted and fit.solution is not None:
                     self._draw_increments(panel, quantity)
-            if bands is not None and not counted:
-                found = bands[quantity]
-                draw_band(panel, along, found.low, found.high, bands.level)
-            if self.look.log_y and (quantity in one.observables or _positive(panel)):
+            if bands is not None and values is not None:
+                low, high = bands[quantity].low, bands[quantity].high
+                low, high = band_above_rounding(low, high, values) if log else (low, high)
+                draw_band(panel, along, low, high, bands.level)
+            if log:
                 panel.set_yscale("log")
         for panel, row in zip(self.panels[len(self.rows.quantities) :], self.rows.driving, strict=True):
             panel.set_label(SLIM)
@@ -256,11 +261,10 @@ def draw_band(
         panel.fill_between(along, low, high, where=there.tolist(), label=label, **shade)
 
 
-def _positive(panel: Axes) -> bool:
-    """Whether everything in a panel may stand on a logarithmic axis, zeros and rounding errors around them apart."""
-    values = np.concatenate([np.zeros(0), *(np.asarray(line.get_ydata(), float) for line in panel.lines)])
-    values = values[np.isfinite(values)]
-    return bool(len(values) and values.max() > 0 and values.min() >= -STYLE.flat_curve * values.max())
+def _positive(values: np.ndarray | None) -> bool:
+    """Whether a curve may stand on a logarithmic axis, zeros and rounding errors around them apart."""
+    found = np.zeros(0) if values is None else values[np.isfinite(values)]
+    return bool(len(found) and found.max() > 0 and found.min() >= -STYLE.flat_curve * found.max())
 
 
 # ---- axes that panels share ------------------------------------------------------------------------------------------
@@ -276,14 +280,15 @@ def align(stacks: Sequence[Stack]) -> list[bool]:
         _calm(several)
         shared.append(share(several, "y"))
     for stack in stacks:
-        _share_times(stack.panels)
+        same_time(stack.panels)
     if len({stack.one.calendar for stack in stacks}) == 1 and len({s.logarithmic for s in stacks}) == 1:
         share([panel for stack in stacks for panel in stack.panels], "x")
     return shared
 
 
-def _share_times(panels: Sequence[Axes]) -> None:
-    """One time axis for the panels of an experiment."""
+def same_time(panels: Iterable[Axes]) -> None:
+    """One range of time for panels below each other, of which the last alone has labels."""
+    panels = list(panels)
     ends = _times_shown([panel for panel in panels if panel.has_data()])
     for panel in panels if len(ends) else ():
         panel.set_xlim(ends.min(), ends.max())

@@ -30,6 +30,7 @@ from picardfit.display.plots.style import (
     thin,
     written,
 )
+from picardfit.display.text import number
 from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 
 if TYPE_CHECKING:
@@ -199,6 +200,10 @@ def _draw_profile(panel: Axes, one: Profile) -> None:
     if parabola is not None:
         panel.plot(*parabola, label="parabola (Fisher)", **thin(GREY, ":"))
     panel.axhline(one.threshold(), label=f"threshold of {percent}", **thin(INK, "--"))
+    if one.elsewhere:
+        others = ", ".join(number(value) for value in one.elsewhere[:2])
+        said = f"also fits: {others} (another optimum)"
+        panel.set_title(said, fontsize=STYLE.legend_text, parse_math=False)
     for end in filter(np.isfinite, one.interval()):
         panel.axvline(end, label=f"{percent} interval", **thin(ORANGE, "-."))
     panel.set_ylim(-STYLE.room / 3 * one.threshold(), (1 + 2 * STYLE.room) * one.threshold())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from picardfit.display.plots.choice import chosen
-from picardfit.display.plots.curves import grid
+from picardfit.display.plots.curves import grid, same_time
 from picardfit.display.plots.labels import not_drawn, time_label, with_unit
 from picardfit.display.plots.marks import draw_data, measured_of
 from picardfit.display.plots.residuals import experiment_looks, series_dots
@@ -18,6 +18,7 @@ from picardfit.display.plots.style import (
     SCREEN,
     STYLE,
     Look,
+    above_rounding,
     common_calendar,
     date_axis,
     figure_of,
@@ -61,16 +62,22 @@ def plot_overlay(
     looks = experiment_looks(fit, names, figure)
     decades = calendar is None and all(spans_decades(one.times) for one in members)
     logarithmic = decades if look.log_x is None else look.log_x and calendar is None
+    crowds = _crowds(fit, members, shown, looks)
     for panel, name in zip(panels, shown, strict=True):
         panel.set_xscale("log" if logarithmic else "linear")
         panel.set_yscale("log" if look.log_y else "linear")
         for one in sorted(members, key=lambda e: list(looks).index(e.name)):
             if name in one.observables:
-                _draw(fit, panel, one, name, looks[one.name], calendar, len(members))
+                own = looks[one.name]
+                draw_data(
+                    panel, problem, one, name, calendar, **series_dots(own, crowds[own["color"] == GREY])
+                )
+                _draw_curve(fit, panel, one, name, own, calendar, len(members))
         panel.set_ylabel(with_unit(name, problem.model.unit(name), STYLE.label), parse_math=False)
         date_axis(panel, calendar)
         if panel is not panels[-1]:
             panel.tick_params(labelbottom=False)
+    same_time(panels)
     panels[-1].set_xlabel(time_label(fit, calendar), parse_math=False)
     censored = any(one.limits is not None for one in members)
     notes = [
@@ -81,7 +88,26 @@ def plot_overlay(
     return written(figure, path)
 
 
-def _draw(
+def _crowds(
+    fit: Fit, members: Sequence[Experiment], shown: Sequence[str], looks: Mapping[str, dict[str, Any]]
+) -> dict[bool, int]:
+    """How many dots share the fullest panel: grey ones (True), and those of experiments with a colour (False).
+
+    All experiments of a kind look alike in all panels, and as in the legend.
+    """
+    counts = {True: [0], False: [0]}
+    for name in shown:
+        for grey, found in counts.items():
+            alike = [
+                one
+                for one in members
+                if name in one.observables and (looks[one.name]["color"] == GREY) == grey
+            ]
+            found.append(sum(int(np.isfinite(measured_of(fit.problem, one, name)).sum()) for one in alike))
+    return {grey: max(found) for grey, found in counts.items()}
+
+
+def _draw_curve(
     fit: Fit,
     panel: Axes,
     one: Experiment,
@@ -90,10 +116,7 @@ def _draw(
     calendar: Calendar | None,
     count: int,
 ) -> None:
-    """Data and curve of one observable of one experiment; censored values are triangles in its colour."""
-    colour, data = look["color"], measured_of(fit.problem, one, name)
-    dots = series_dots(look, (count if colour == GREY else STYLE.worst) * int(np.isfinite(data).sum()))
-    draw_data(panel, fit.problem, one, name, calendar, **dots)
+    """The curve of one observable of one experiment, of `count` ones."""
     if fit.solution is None:
         return
     if name in fit.problem.model.increments:
@@ -103,6 +126,9 @@ def _draw(
         knots = fit.solution.system.mesh.knots[fit.problem.names.index(one.name)]
         times = grid(one, knots, panel.get_xscale() == "log", points)
     line: dict[str, Any] = {"linewidth": STYLE.line, "linestyle": look["line"], "label": "_"}
-    if colour == GREY:
+    if look["color"] == GREY:
         line = {**line, "linewidth": STYLE.grid_line, "zorder": 1.2, "alpha": STYLE.box}
-    panel.plot(on_axis(one, times, calendar), fit.predict(one.name, times)[name], color=colour, **line)
+    values = fit.predict(one.name, times)[name]
+    if panel.get_yscale() == "log":
+        values = above_rounding(values)
+    panel.plot(on_axis(one, times, calendar), values, color=look["color"], **line)

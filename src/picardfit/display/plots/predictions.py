@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.display.plots.choice import Choice
-from picardfit.display.plots.curves import draw_band, share
+from picardfit.display.plots.curves import draw_band, same_time, share
 from picardfit.display.plots.labels import distinct, not_drawn, time_label, with_unit
 from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
@@ -20,7 +20,9 @@ from picardfit.display.plots.style import (
     SCREEN,
     STYLE,
     Look,
+    above_rounding,
     arrangement,
+    band_above_rounding,
     date_axis,
     figure_of,
     legend,
@@ -64,7 +66,7 @@ def plot_predictions(
         own = panels[block * rows : (block + 1) * rows, column]
         one = fit.problem.experiments[fit.problem.names.index(name)]
         for panel, quantity in zip(own, shown, strict=True):
-            _draw(fit, panel, one, quantity, found[name], noise)
+            _draw(fit, panel, one, quantity, found[name], noise, bool(look.log_y))
             if look.log_x and one.calendar is None:
                 panel.set_xscale("log")
             if look.log_y:
@@ -73,6 +75,7 @@ def plot_predictions(
                 panel.set_ylabel(
                     with_unit(quantity, fit.problem.model.unit(quantity), STYLE.label), parse_math=False
                 )
+        same_time(own)
         for panel in own[:-1]:
             panel.tick_params(labelbottom=False)
         own[0].set_title(titles[name], parse_math=False)
@@ -87,11 +90,16 @@ def plot_predictions(
     return written(figure, path)
 
 
-def _draw(fit: Fit, panel: Axes, one: Experiment, quantity: str, bands: Bands, noise: bool) -> None:
+def _draw(
+    fit: Fit, panel: Axes, one: Experiment, quantity: str, bands: Bands, noise: bool, log: bool
+) -> None:
     """One quantity of one experiment; increments are dots, because between their times they mean something else."""
     order = np.argsort(bands.times, kind="stable")
     along, band = on_axis(one, bands.times[order], one.calendar), bands[quantity]
     value, low, high = band.value[order], band.low[order], band.high[order]
+    if log:
+        low, high = band_above_rounding(low, high, value)
+        value = above_rounding(value)
     measured = quantity in one.observables
     style = {"color": BLUE} if measured else {"color": ORANGE, "linestyle": (0, (5, 2))}
     words = f"{100 * bands.level:g} % {'of new measurements' if noise else 'band'}"

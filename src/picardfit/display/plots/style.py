@@ -15,6 +15,7 @@ from math import ceil
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from matplotlib import rc_context
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.layout_engine import LayoutEngine
 
     from picardfit.problem.experiment import Experiment
 
@@ -50,6 +52,7 @@ MARKERS = "osDP*X<>hpd8"  # triangles that point up or down are censored values
 LINES = ("-", "--", ":")  # of experiments, each after all colours
 SLIM = "slim"  # label of a panel that is too low for many ticks
 NARROW = "narrow"  # of one that is not wide enough for them
+COLLAPSED = "constrained_layout not applied"  # how Matplotlib's warning of too little room begins
 FORMATS = ("png", "svg", "pdf")  # endings of pictures
 
 
@@ -65,6 +68,7 @@ class PlotStyle:
     panel_width: float = 2.8  # of one of several panels of data and curves
     panel_height: float = 2.8  # of a panel that stands alone
     flat: tuple[float, float] = (1.1, 1.9)  # least and largest height of panels below each other
+    least_side: float = 0.2  # of a panel, where a size is asked for: in less nothing can be read
     sheet: float = 12.0  # height that fills a sheet of paper when its width is filled
     header: float = 0.7  # height of a legend of one row above the panels
     legend_row: float = 0.19  # and of each further row
@@ -130,6 +134,10 @@ class PlotStyle:
     )
     early: float = 0.05  # fraction of the span that holds half the samples where time gets a log axis
     flat_curve: float = 1e-6  # variation that is drawn flat, relative to the quantity in other experiments
+    resolved: float = (
+        1e-10  # of a curve's largest value: what is smaller is no more than errors of the solution,
+    )
+    # whose tolerances are relative to that, and is not drawn on a logarithmic axis
     room: float = 0.1  # fraction of the height that is left free above and below
 
 
@@ -226,13 +234,29 @@ def placed(figure: Figure, dots: float) -> Iterator[str]:
     figure.set_dpi(dots)
     with lettered(figure) as lost:
         if engine is not None:
-            engine.execute(figure)
+            _lay_out(figure, engine)
         figure.set_layout_engine(None)
         try:
             yield lost
         finally:
             figure.set_layout_engine(engine)
             figure.set_dpi(usual)
+
+
+def _lay_out(figure: Figure, engine: LayoutEngine) -> None:
+    """Place the panels; InputError where the size that was asked for leaves no room for them."""
+    if not isinstance(figure, Picture) or figure.look.size == (None, None):
+        engine.execute(figure)
+        return
+    with catch_warnings(record=True) as told:
+        filterwarnings("always", message=COLLAPSED)
+        engine.execute(figure)
+    size = figure.get_size_inches()
+    sides = [size * panel.get_position().size for panel in figure.axes if panel.axison]
+    collapsed = any(str(one.message).startswith(COLLAPSED) for one in told)
+    if collapsed or min(map(min, sides), default=np.inf) < STYLE.least_side:
+        width, height = 2.54 * size
+        raise InputError("display.no_room", width=width, height=height)
 
 
 def written(figure: Picture, path: str | Path | None, grid: bool = True) -> Figure:
@@ -419,6 +443,20 @@ def date_axis(panel: Axes, calendar: Calendar | None) -> None:
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
     panel.xaxis.get_offset_text().set_fontsize(STYLE.text)
+
+
+def above_rounding(values: np.ndarray, style: PlotStyle = STYLE) -> np.ndarray:
+    """Values of a curve for a logarithmic axis: NaN from where on they are errors of the solution around zero."""
+    size = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return np.where(np.abs(values) >= style.resolved * size, values, np.nan)
+
+
+def band_above_rounding(
+    low: np.ndarray, high: np.ndarray, values: np.ndarray, style: PlotStyle = STYLE
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the band around these values for a logarithmic axis: it ends below where the curve would."""
+    least = style.resolved * np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return np.maximum(low, least), np.where(high > least, high, np.nan)
 
 
 def spans_decades(times: np.ndarray) -> bool:
