@@ -13,6 +13,7 @@ pytest.importorskip("tomlkit")
 from picardfit.studio import document
 from picardfit.studio.desk import Desk
 from picardfit.studio.folder import read_folder
+from picardfit.studio.roles import with_role
 from picardfit.studio.sheet import Role
 from picardfit.studio.study import Study
 from studio.browsing import STARTERS
@@ -65,6 +66,32 @@ def test_a_column_that_needs_a_formula_is_mended_with_the_equations(tmp_path):
     reading = read_folder(study, 0)
     assert [one.code for one in reading.about("observables")] == ["files.column_not_observed"]
     assert reading.about("data") == []
+
+
+def test_doses_follow_the_cells_of_their_column(tmp_path):
+    rows = "".join(f"{one},0,,{10 * k}\n{one},1,{k},\n{one},2,{k / 2},\n" for k, one in enumerate("AB", 1))
+    (tmp_path / "x.csv").write_text(f"experiment,time,body,Dose (mg)\n{rows}", encoding="utf-8")
+    study = Study(tmp_path)
+    text = 'data = "x.csv"\nequations = "body\' = -k*body"\n[parameters]\nk = [0.1, 9]\n[initial]\nbody = 0\n'
+    (sheet,) = (one.sheet for one in read_folder(_written(study, text), 0).tables)
+    study.write_text(with_role(sheet, study.text, "Dose (mg)", Role.DOSE, "body"), "dose")
+    desk = Desk(study)
+    reading = asyncio.run(desk.read())
+    assert amounts_of(reading) == [[10], [20]]
+    assert reading.remarks == ()  # nothing is ignored
+    desk.edit_sheet(0, reading.tables[0].sheet.with_cell(0, "Dose (mg)", "500"), "cell")
+    again = asyncio.run(desk.read())
+    assert amounts_of(again) == [[500], [20]]
+    assert again.tables[0].roles["Dose (mg)"] is Role.DOSE
+
+
+def _written(study, text):
+    study.write_text(text, "begin")
+    return study
+
+
+def amounts_of(reading):
+    return [one.doses[0].amounts.tolist() for one in reading.file.problem.experiments]
 
 
 def test_a_table_that_has_not_changed_is_not_read_again(lynx):

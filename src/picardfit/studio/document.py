@@ -278,22 +278,16 @@ def identifier(column: str) -> str:
     return f"x{name}" if name[0].isdigit() else name
 
 
-def with_doses(
-    text: str, into: str, doses: Mapping[str, tuple[list[float], list[float]]], among: Collection[str]
-) -> str:
-    """Give experiments these doses (times, amounts) into a state; others `among` these names lose theirs."""
+def dose_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The column of a data file that holds doses, and the state they go into; empty without one."""
+    found = spec.get("dose")
+    return found if isinstance(found, Mapping) else {}
+
+
+def without_doses(text: str, among: Collection[str]) -> str:
+    """Take the doses of these experiments out."""
     given = value_at(text, "experiments")
     for name, one in (given if isinstance(given, Mapping) else {}).items():
-        if isinstance(one, Mapping) and "doses" in one and name in among and name not in doses:
+        if isinstance(one, Mapping) and "doses" in one and name in among:
             text = with_value(text, ("experiments", name, "doses"), None)
-    for name, (times, amounts) in doses.items():
-        value = {"into": into, "times": times, "amounts": amounts}
-        text = with_value(text, ("experiments", name, "doses"), value)
     return text
-
-
-def doses_of(text: str) -> dict[str, Mapping[str, Any]]:
-    """The doses of single experiments, where each has one table of them."""
-    given = value_at(text, "experiments")
-    tables = given if isinstance(given, Mapping) else {}
-    return {n: one["doses"] for n, one in tables.items() if isinstance(one.get("doses"), Mapping)}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a page begins to show before what these need is loaded
 FORMULA_MISSING = (
     "files.column_not_observed"  # a formula of the observables mends it, rather than another table
 )
+DOSES_ASTRAY = "problem.dose_into"  # the column of doses says which state they go into
 EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
 
 
@@ -67,4 +68,6 @@ class Reading:
 
 def _part(error: InputError) -> object:
     """The part of the problem file in which a mistake is mended."""
+    if error.code == DOSES_ASTRAY:
+        return "data"
     return "observables" if error.code == FORMULA_MISSING else (error.place.key[:1] or ("",))[0]

@@ -36,14 +36,11 @@ def roles_of(
     ]
     named += [(Role.COVARIATE, one) for one in covariates]
     named += [(Role.INPUT, one) for one in _input_columns(text)]
+    named += [(Role.DOSE, document.dose_of(spec).get("column"))]
     for role, name in named:
         column = None if name is None else find_name(sheet.header, str(name))
         if column is not None:
             found[column] = role
-    for column in sheet.header:
-        unsaid = found[column] in (Role.MEASURED, Role.IGNORED)
-        if unsaid and _is_dosing(sheet, column, found, _experiment(sheet, spec), text):
-            found[column] = Role.DOSE
     return found
 
 
@@ -96,43 +93,10 @@ def _input_columns(text: str) -> list[str]:
     return [str(one["column"]) for one in tables if isinstance(one, Mapping) and "column" in one]
 
 
-def doses_in(
-    sheet: Sheet, column: str, roles: Mapping[str, Role], experiment: str
-) -> dict[str, tuple[list[float], list[float]]]:
-    """Times and amounts of the doses in a column, by experiment; blank cells and zeros are none.
-
-    `experiment`: the name of the only one where no column names them.
-    """
-    time = next((c for c, role in roles.items() if role is Role.TIME), None)
-    group = next((c for c, role in roles.items() if role is Role.EXPERIMENT), None)
-    if time is None:
-        return {}
-    place = {name: k for k, name in enumerate(sheet.header)}
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for row in sheet.rows:
-        try:
-            amount, when = float(row[place[column]]), float(row[place[time]])
-        except ValueError:
-            continue
-        if amount:
-            name = experiment if group is None else row[place[group]]
-            times, amounts = found.setdefault(name, ([], []))
-            times.append(when)
-            amounts.append(amount)
-    return found
-
-
 def _names(sheet: Sheet, roles: Mapping[str, Role], experiment: str) -> set[str]:
     """The experiments of a table."""
     group = next((k for k, c in enumerate(sheet.header) if roles.get(c) is Role.EXPERIMENT), None)
     return {experiment} if group is None else {row[group] for row in sheet.rows}
-
-
-def _is_dosing(sheet: Sheet, column: str, roles: Mapping[str, Role], experiment: str, text: str) -> bool:
-    """Whether the doses of the problem file are those in a column."""
-    given, own = document.doses_of(text), _names(sheet, roles, experiment)
-    told = {name: (one.get("times"), one.get("amounts")) for name, one in given.items() if name in own}
-    return bool(told) and told == doses_in(sheet, column, roles, experiment)
 
 
 def _experiment(sheet: Sheet, spec: Mapping[str, object]) -> str:
@@ -144,7 +108,7 @@ def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", 
     """The problem file in which a column of a data file means something else. `into`: the state that doses go into."""
     before = roles_of(sheet, text, number=number)
     after = {**before, column: role}
-    if role in (Role.TIME, Role.EXPERIMENT):  # there is one of each
+    if role in (Role.TIME, Role.EXPERIMENT, Role.DOSE):  # there is one of each
         after |= {c: Role.IGNORED for c, one in before.items() if one is role and c != column}
 
     def columns(kind: Role) -> list[str]:
@@ -155,16 +119,26 @@ def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", 
     text = document.with_data(text, number, experiment=None if group == "experiment" else group)
     text = _with_covariates(sheet, text, columns(Role.COVARIATE), number)
     text = document.with_inputs(text, columns(Role.INPUT), sheet.header)
-    if Role.DOSE in (role, before[column]):
-        name = _experiment(sheet, document.data_of(text, number))
-        doses = doses_in(sheet, column, after, name) if role is Role.DOSE else {}
-        text = document.with_doses(text, into, doses, _names(sheet, after, name))
+    text = _with_dose(sheet, text, after, into, number)
     if not sheet.is_long:
         measured = columns(Role.MEASURED)
         plain = roles_of(sheet, document.with_data(text, number, observables=None), number=number)
         usual = [c for c, one in plain.items() if one is Role.MEASURED]
         text = document.with_data(text, number, observables=None if measured == usual else measured)
     return text
+
+
+def _with_dose(sheet: Sheet, text: str, roles: Mapping[str, Role], into: str, number: int) -> str:
+    """Make the doses of a column those of its experiments, in the place of others that the file gives them."""
+    spec = document.data_of(text, number)
+    column = next((c for c in sheet.header if roles[c] is Role.DOSE), None)
+    now = document.dose_of(spec)
+    if column is None:
+        return document.with_data(text, number, dose=None) if now else text
+    if now.get("column") != column:
+        text = document.without_doses(text, _names(sheet, roles, _experiment(sheet, spec)))
+    wanted = {"column": column, "into": into or now.get("into", "")}
+    return text if now == wanted else document.with_data(text, number, dose=wanted)
 
 
 def _with_covariates(sheet: Sheet, text: str, columns: list[str], number: int) -> str:
