@@ -15,8 +15,9 @@ if TYPE_CHECKING:  # a page begins to show before what these need is loaded
     from picardfit.studio.known_tables import KnownTables
     from picardfit.studio.sheet import Role, Series, Sheet
 
-FORMULA_MISSING = (
-    "files.column_not_observed"  # a formula of the observables mends it, rather than another table
+FORMULA_MISSING = (  # a formula of the observables mends it, rather than another table
+    "files.column_not_observed",
+    "problem.unknown_observable",
 )
 DOSES_ASTRAY = "problem.dose_into"  # the column of doses says which state they go into
 EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
@@ -70,4 +71,4 @@ def _part(error: InputError) -> object:
     """The part of the problem file in which a mistake is mended."""
     if error.code == DOSES_ASTRAY:
         return "data"
-    return "observables" if error.code == FORMULA_MISSING else (error.place.key[:1] or ("",))[0]
+    return "observables" if error.code in FORMULA_MISSING else (error.place.key[:1] or ("",))[0]

@@ -78,6 +78,12 @@ def _measured(
     return {column: Role.MEASURED if column in chosen else Role.IGNORED for column in header}
 
 
+def measurable(sheet: Sheet, text: str, number: int = 0) -> list[str]:
+    """The columns that hold measurements, or would if the model knew them."""
+    roles = roles_of(sheet, text, number=number)
+    return [column for column in sheet.header if roles[column] is Role.MEASURED]
+
+
 def _time_column(table: RawTable) -> str | None:
     try:
         return time_column(table)
@@ -104,9 +110,21 @@ def _experiment(sheet: Sheet, spec: Mapping[str, object]) -> str:
     return str(spec.get("name") or Path(sheet.name).stem)
 
 
-def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", number: int = 0) -> str:
-    """The problem file in which a column of a data file means something else. `into`: the state that doses go into."""
-    before = roles_of(sheet, text, number=number)
+def with_role(
+    sheet: Sheet,
+    text: str,
+    column: str,
+    role: Role,
+    into: str = "",
+    number: int = 0,
+    observables: Sequence[str] | None = None,
+) -> str:
+    """The problem file in which a column of a data file means something else.
+
+    `into`: the state that doses go into; `observables`: those of the model where they are known. A column that is said
+    to be measured is listed, so that the model must know it.
+    """
+    before = roles_of(sheet, text, observables, number)
     after = {**before, column: role}
     if role in (Role.TIME, Role.EXPERIMENT, Role.DOSE):  # there is one of each
         after |= {c: Role.IGNORED for c, one in before.items() if one is role and c != column}
@@ -122,7 +140,8 @@ def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", 
     text = _with_dose(sheet, text, after, into, number)
     if not sheet.is_long:
         measured = columns(Role.MEASURED)
-        plain = roles_of(sheet, document.with_data(text, number, observables=None), number=number)
+        bare = document.with_data(text, number, observables=None)
+        plain = roles_of(sheet, bare, observables, number)
         usual = [c for c, one in plain.items() if one is Role.MEASURED]
         text = document.with_data(text, number, observables=None if measured == usual else measured)
     return text

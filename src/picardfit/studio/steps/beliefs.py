@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from picardfit.files.sections.beliefs import PRIORS
 from picardfit.studio import document, parts
 from picardfit.studio.fields import number_of, words_of
-from picardfit.studio.names import needed_parameters
+from picardfit.studio.names import completed, needed_parameters
 from picardfit.studio.steps import derived, noise
-from picardfit.studio.steps.equations import completed
 
 if TYPE_CHECKING:
     from picardfit.studio.steps.play import View

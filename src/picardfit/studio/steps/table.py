@@ -141,9 +141,11 @@ class TableView:
         self._write_role(sheet, column, role, next(iter(states), ""))
 
     def _write_role(self, sheet: Sheet, column: str, role: Role, into: str = "") -> None:
-        number = self.number
+        number, model = self.number, self.view.reading.model
+        known = None if model is None else model.observables
         self.view.edit(
-            lambda text: with_role(sheet, text, column, role, into, number), f"{column} is {WORDS[role]}"
+            lambda text: with_role(sheet, text, column, role, into, number, known),
+            f"{column} is {WORDS[role]}",
         )
 
     def _ask_into(self, sheet: Sheet, column: str, states: tuple[str, ...]) -> None:
