@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("tomlkit")
 
+from picardfit.errors import InputError
 from picardfit.studio import document
 from picardfit.studio.desk import Desk
 from picardfit.studio.folder import read_folder
@@ -113,6 +114,34 @@ def test_listeners_are_told_who_made_a_change(lynx):
         return heard
 
     assert asyncio.run(walk()) == ["me", None]
+
+
+def test_a_field_keeps_what_another_program_wrote_meanwhile(lynx):
+    desk = Desk(lynx)
+    heard = []
+    desk.listeners.append(heard.append)
+    theirs = "# mine\n" + document.with_belief(lynx.text, ("parameters", "birth"), upper=7.0)
+    (lynx.folder / "problem.toml").write_text(theirs, encoding="utf-8")
+    desk.edit(lambda text: document.with_belief(text, ("parameters", "birth"), lower=0.1), "lower", by="me")
+    assert desk.text.startswith("# mine\n")
+    birth = document.value_at(desk.text, "parameters", "birth")
+    assert (birth["lower"], birth["upper"]) == (0.1, 7)
+    assert heard == [None, "me"]
+    desk.undo()
+    assert desk.text == theirs
+
+
+def test_cells_that_another_program_changed_are_not_written_over(lynx):
+    desk = Desk(lynx)
+    sheet = asyncio.run(desk.read()).tables[0].sheet
+    table = lynx.folder / "lynx_hare.csv"
+    theirs = table.read_text(encoding="utf-8") + "1921,1,2\n"
+    table.write_text(theirs, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        desk.edit_sheet(0, sheet.with_cell(0, "hare", "99"), "cell")
+    assert caught.value.code == "studio.changed_elsewhere"
+    assert table.read_text(encoding="utf-8") == theirs
+    assert len(asyncio.run(desk.read()).tables[0].sheet.rows) == 22
 
 
 def test_curves_of_experiments_and_of_individuals_are_read(lynx):

@@ -146,6 +146,22 @@ def test_a_wrong_formula_is_mended_where_it_stands(lynx):
     visit(lynx, journey, "equations")
 
 
+def test_a_change_by_another_program_is_shown_and_typed_text_is_kept(lynx):
+    async def journey(user, desk):
+        await user.should_see("The folder", retries=40)
+        typed = desk.text + "# half\n"
+        UserInteraction(user, {field(user, "problem.toml")}, None).trigger("input", typed)
+        (lynx / "problem.toml").write_text("title = 'theirs'\n", encoding="utf-8")
+        await user.should_see("has changed since you began", retries=40)
+        assert field(user, "Title of the study").props["value"] == "theirs"
+        assert field(user, "problem.toml").props["value"] == typed
+        user.find("Drop what is typed").click()
+        await asyncio.sleep(0.2)
+        assert field(user, "problem.toml").props["value"] == "title = 'theirs'\n"
+
+    visit(lynx, journey, "keep")
+
+
 def test_one_can_begin_anew(lynx):
     async def journey(user, desk):
         await user.should_see(marker="starters", retries=20)

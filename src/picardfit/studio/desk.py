@@ -94,8 +94,16 @@ class Desk:
                 self.reading = await asyncio.to_thread(_read, self.study, revision, self.reading)
         return self.reading
 
+    def look(self) -> tuple[str, ...]:
+        """The files that another program has changed since somebody looked; all pages are told."""
+        changed = self.study.noticed()
+        if changed:
+            self.tell()
+        return changed
+
     def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:
         """Change the problem file; whether that changed anything."""
+        self.look()
         text = self.study.text or document.new(self.study.folder.name)
         changed = self.study.write_text(change(text), label, merge)
         if changed:
@@ -104,6 +112,8 @@ class Desk:
 
     def edit_sheet(self, number: int, sheet: Sheet, label: str, by: object = None) -> None:
         """Write a changed data file; a spreadsheet becomes a text table beside it."""
+        if sheet.name in self.look():
+            raise InputError("studio.changed_elsewhere", sheet.name)
         name = sheet.file_name
         files: dict[str, bytes | None] = {name: sheet.content()}
         if name != sheet.name:
@@ -143,6 +153,7 @@ class Desk:
         """Fit the folder as it is."""
         if self.fitting.busy:
             return
+        self.look()
         text = self.text
         await self.fitting.start("fit", self.study.folder, ["continue"] if resume else [])
         if self.fitting.phase is Phase.ENDED:

@@ -21,6 +21,7 @@ class StudioSettings:
     experiments: int = 8  # drawn in one chart
     news_seconds: float = 0.15  # between two messages of a running fit
     news_points: int = 121  # of a curve that moves while a fit runs
+    look_seconds: float = 1.0  # between two looks whether another program has changed the files
     warm_seconds: float = 0.2  # after which a page that is there loads the other steps
     moment: float = 0.2  # seconds after which the page says that it works
     check_seconds: float = 0.35  # that typing must rest before the whole folder is checked

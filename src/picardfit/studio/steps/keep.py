@@ -31,6 +31,7 @@ class View(Shown):
     """The step Keep."""
 
     typed: str | None = None
+    shown = ""  # the text that somebody began to change
 
     def build(self) -> None:
         parts.head("Keep", LEAD)
@@ -38,7 +39,6 @@ class View(Shown):
         self.refresh()
 
     def refresh(self) -> None:
-        self.typed = None
         self.body.clear()
         with self.body:
             self._folder()
@@ -188,9 +188,13 @@ class View(Shown):
             "problem.toml", "The whole problem as text. What you change here, the other steps show."
         ):
             parts.complain(self.reading.mistakes, 20)
+            if self.typed is None:
+                self.shown = self.desk.text
+            elif self.shown != self.desk.text:
+                parts.say(parts.told(InputError("studio.typed_over")), "mind")
             box = parts.typed(
                 "textarea",
-                self.desk.text,
+                self.shown if self.typed is None else self.typed,
                 "in wide mono",
                 rows=22,
                 aria_label="problem.toml",
@@ -200,12 +204,18 @@ class View(Shown):
             box.on("input", lambda e: setattr(self, "typed", e.args), js_handler=parts.VALUE)
             with parts.tag("div", "row").style("margin-top: 10px"):
                 parts.button("Save", self._save, "primary", "Save problem.toml", id="save-text")
+                if self.typed is not None:
+                    parts.button("Drop what is typed", self._drop, "small", id="drop-text")
 
     def _save(self) -> None:
-        text = self.typed
+        text, self.typed = self.typed, None
         if text is not None:
             self.attempt(lambda: self.desk.add_files({}, "problem.toml", text))
             parts.notify("Saved", "good")
+
+    def _drop(self) -> None:
+        self.typed = None
+        self.refresh()
 
 
 def zipped(folder: Path) -> bytes:
