@@ -48,6 +48,12 @@ def _predicted(path: Path, points: int) -> Predictions:
 @dataclass(eq=False)
 class Desk:
     """What the pages share. `listeners` are called with the one who made a change, after every change."""
+def _profiles(results: Path, fit: Fit) -> dict[str, Any]:
+    from picardfit.studio.saved_profiles import records
+
+    return records(results, fit)
+
+
 
     study: Study
     settings: StudioSettings = DEFAULT
@@ -170,6 +176,11 @@ class Desk:
         """Candidates for the next experiment."""
         await self.helping.start("design", self.study.folder)
         self.design = self.helping.result.get("words", "")
+    async def open_profiles(self, fit: Fit) -> None:
+        """The profiles in the folder that belong to the fit, also those of another program or day."""
+        if not self.helping.busy:
+            self.profiles = await asyncio.to_thread(_profiles, self.results, fit)
+
         self._news()
 
     @property

@@ -73,6 +73,8 @@ class View(Shown):
         self.fit, self.predicted = await self.desk.fitted(), await self.desk.predictions()
         if self.page.client.is_deleted or self.page.step is not self:
             return
+        if self.fit is not None:
+            await self.desk.open_profiles(self.fit)
         with self.page.main:
             self.body.clear()
             with self.body:
