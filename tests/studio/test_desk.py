@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 
 import pytest
 
@@ -129,6 +130,23 @@ def test_a_field_keeps_what_another_program_wrote_meanwhile(lynx):
     assert heard == [None, "me"]
     desk.undo()
     assert desk.text == theirs
+
+
+def test_a_plan_does_not_age_the_fit(lynx):
+    desk = Desk(lynx)
+    desk.results.mkdir()
+    (desk.results / "fit.json").write_text("{}", encoding="utf-8")
+    assert not desk.is_stale
+    substance = desk.substance
+    os.utime(desk.results / "fit.json", ns=(1, lynx.path("problem.toml").stat().st_mtime_ns))
+    assert not desk.is_stale
+    time.sleep(0.02)
+    desk.edit(lambda text: document.with_value(text, ("candidates", "plan", "times"), [1, 2]), "plan")
+    assert not desk.is_stale
+    assert desk.substance == substance
+    desk.edit(lambda text: document.with_belief(text, ("parameters", "birth"), upper=9.0), "upper")
+    assert desk.is_stale
+    assert desk.substance != substance
 
 
 def test_cells_that_another_program_changed_are_not_written_over(lynx):

@@ -7,8 +7,9 @@ file is said when it is read.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -36,8 +37,8 @@ def parsed(text: str) -> tomlkit.TOMLDocument:
 def plain(text: str) -> dict[str, Any]:
     """The content of the file as plain values; empty where it is not TOML."""
     try:
-        return tomlkit.parse(text).unwrap()
-    except (TOMLKitError, ValueError):
+        return tomllib.loads(text)
+    except ValueError:
         return {}
 
 
@@ -88,10 +89,9 @@ def _item(value: object) -> Item:
             table.append(name, _item(one))
         return table
     if isinstance(value, list | tuple):
-        array = tomlkit.array()
-        for one in value:
-            array.append(_item(one))
-        return array
+        inside = ", ".join(_item(one).as_string() for one in value)
+        # items put in one by one would take the square of their number
+        return cast(Item, tomlkit.parse(f"it = [{inside}]").item("it"))
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return tomlkit.item(int(value))
     return tomlkit.item(value)

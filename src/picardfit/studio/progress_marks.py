@@ -71,8 +71,8 @@ def _play(desk: Desk) -> Mark:
 
 
 def _check(desk: Desk) -> Mark:
-    revision, record = desk.checked
-    return Mark(_look(False, revision == desk.study.revision and not record.get("errors")), "")
+    substance, record = desk.checked
+    return Mark(_look(False, bool(record) and substance == desk.substance and not record.get("errors")), "")
 
 
 def _answer(desk: Desk) -> Mark:

@@ -25,6 +25,7 @@ class StudioSettings:
     warm_seconds: float = 0.2  # after which a page that is there loads the other steps
     moment: float = 0.2  # seconds after which the page says that it works
     check_seconds: float = 0.35  # that typing must rest before the whole folder is checked
+    candidate_times: int = 2000  # of a planned experiment: writing them takes 0.1 s
     earlier: int = 12  # fits of this study that are kept for comparison
     patience: float = 20.0  # seconds for the analysis of what data can determine
     lower: float = 1e-4  # bounds that a new parameter gets until somebody knows better
