@@ -15,6 +15,7 @@ from picardfit.errors import InputError
 from picardfit.studio import document
 from picardfit.studio.desk import Desk
 from picardfit.studio.folder import read_folder
+from picardfit.studio.reading import in_editor
 from picardfit.studio.roles import with_role
 from picardfit.studio.sheet import Role
 from picardfit.studio.study import Study
@@ -40,6 +41,18 @@ def test_the_model_is_known_where_other_parts_are_wrong(lynx):
     assert reading.file is None
     assert reading.model.states == ("hare", "lynx")
     assert [one.code for one in reading.about("parameters")] == ["model.bounds_swapped"]
+
+
+def test_lines_of_messages_are_those_that_a_person_sees(tmp_path):
+    study = Study(tmp_path)
+    (tmp_path / "nan.csv").write_text("# mine\nt,x\n0,NaN\n1,0.6\n,0.4\n3,inf\n", encoding="utf-8")
+    text = document.with_equations('title = "a"\ndata = "nan.csv"\n', "x' = -k*x\n\nx' = 1")
+    study.write_text(text, "begin")
+    reading = read_folder(study, 0)
+    (twice,) = map(in_editor, reading.about("equations"))
+    assert (twice.place.row, twice.values["other_row"]) == (3, 1)
+    (cell,), unseen = reading.about("data"), reading.tables[0].unseen
+    assert (cell.place.line, unseen.place.line) == (5, 5)
 
 
 def test_what_is_not_begun_is_no_mistake(tmp_path):

@@ -67,6 +67,14 @@ class Reading:
         return () if problem is None else problem.remarks
 
 
+def in_editor(error: InputError) -> InputError:
+    """A mistake in the equations whose sentence counts their lines, rather than those of the file around them."""
+    other, row, line = error.values.get("other_row"), error.place.row, error.place.line
+    if not isinstance(other, int) or row is None or line is None:
+        return error
+    return error.with_values(other_row=other - (line - row))
+
+
 def _part(error: InputError) -> object:
     """The part of the problem file in which a mistake is mended."""
     if error.code == DOSES_ASTRAY:

@@ -11,6 +11,7 @@ from picardfit.display.markup import equations
 from picardfit.errors import InputError
 from picardfit.studio import document, parts
 from picardfit.studio.names import completed
+from picardfit.studio.reading import in_editor
 from picardfit.studio.steps import grammar_help, intake, measured
 from picardfit.studio.steps.view import Shown
 
@@ -94,7 +95,7 @@ class View(Shown):
 
     def _show(self) -> None:
         reading = self.reading
-        about = reading.about("equations", "observables", "inputs", "covariates")
+        about = [in_editor(one) for one in reading.about("equations", "observables", "inputs", "covariates")]
         in_lines = [one for one in about if one.place.row is not None and one.place.key[:1] == ("equations",)]
         self._mark(in_lines)
         self.above.clear()

@@ -284,7 +284,9 @@ class TableView:
         self.plots.clear()
         with self.plots:
             if table.unseen is not None:
-                parts.say(parts.told(table.unseen), "bad")
+                words = parts.told(table.unseen)
+                if words not in map(parts.told, self.view.reading.mistakes):  # else it stands above
+                    parts.say(words, "bad")
                 return
             names = list(dict.fromkeys(one.name for one in table.series))
             time = next((c for c, role in table.roles.items() if role is Role.TIME), "time")
