@@ -162,6 +162,26 @@ def test_a_change_by_another_program_is_shown_and_typed_text_is_kept(lynx):
     visit(lynx, journey, "keep")
 
 
+def test_a_wrong_bound_is_marked_in_its_row(lynx):
+    async def journey(user, desk):
+        await user.should_see("Parameters", retries=40)
+        await asyncio.sleep(0.5)
+        await write(user, desk, "Lower bound of birth", "9")
+        made = field(user, "Lower bound of birth")
+        assert made.props["aria-invalid"] == "true"
+        row = made.parent_slot.parent.parent_slot.parent
+        rows = row.parent_slot.children
+        below = rows[rows.index(row) + 1]
+        assert below.visible
+        assert "birth" in next(iter(below.default_slot.children)).default_slot.children[0].text
+        assert field(user, "Lower bound of death").props["aria-invalid"] == "false"
+        await write(user, desk, "Lower bound of birth", "0.2", 2)
+        assert made.props["aria-invalid"] == "false"
+        assert not below.visible
+
+    visit(lynx, journey, "play")
+
+
 def test_one_can_begin_anew(lynx):
     async def journey(user, desk):
         await user.should_see(marker="starters", retries=20)
