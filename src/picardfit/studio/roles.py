@@ -16,6 +16,8 @@ from picardfit.problem.columns import find_name, plain_name
 from picardfit.studio import document
 from picardfit.studio.sheet import Role, Sheet
 
+USUAL_EXPERIMENTS = ("subject", "patient", "individual", "animal", "run", "replicate", "id")
+
 
 def roles_of(
     sheet: Sheet, text: str, observables: Sequence[str] | None = None, number: int = 0
@@ -42,6 +44,21 @@ def roles_of(
         if column is not None:
             found[column] = role
     return found
+
+
+def usual_experiment(sheet: Sheet) -> str | None:
+    """The column that tells experiments apart by a usual name, with texts or with numbers that repeat.
+
+    None where a column has the name that all readers know, or the columns are those of NONMEM.
+    """
+    top = replace(sheet, rows=sheet.rows[:1000]).raw
+    if any(find_name(sheet.header, one) for one in (*EXPERIMENT_NAMES, "EVID", "DV")):
+        return None
+    for column in filter(None, (find_name(sheet.header, one) for one in USUAL_EXPERIMENTS)):
+        cells = [row[sheet.header.index(column)] for row in sheet.rows[:1000]]
+        if "" not in cells and (top.holds_names(column) or len(set(cells)) < len(cells)):
+            return column
+    return None
 
 
 def is_nonmem(spec: Mapping[str, object]) -> bool:

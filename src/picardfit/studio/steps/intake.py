@@ -109,9 +109,11 @@ def paste(page: Page) -> None:
         async def take() -> None:
             complaint.clear()
             try:
-                files = await page.wait_for(asyncio.to_thread(lambda: _opening().pasted(content["text"])))
                 text = page.desk.text or document.new(page.desk.study.folder.name)
-                page.desk.add_files(files, "paste a table", _opening().with_table(text, next(iter(files))))
+                files, changed = await page.wait_for(
+                    asyncio.to_thread(lambda: _opening().pasted(content["text"], text))
+                )
+                page.desk.add_files(files, "paste a table", changed)
                 dialog.close()
             except InputError as error:
                 with complaint:
