@@ -164,7 +164,7 @@ def test_doses_ask_for_their_state_and_the_studio_is_stopped_on_the_page(chromiu
     page.wait_for_selector("#data-count:text-is('4 rows, 3 columns')")
     step(page, "Equations")
     type_equations(page, "gut' = -ka*gut\nbody' = ka*gut - out*body")
-    page.wait_for_selector("text=2 states, 2 parameters")
+    page.wait_for_selector("[aria-label='Formula of conc']")
     step(page, "Data")
     page.select_option("select[data-column=dose]", "dose")
     page.wait_for_selector(".q-dialog button:text-is('gut')")

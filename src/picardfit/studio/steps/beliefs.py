@@ -79,8 +79,8 @@ def _table(view: View, section: str, names: list[str], text: str, known: tuple[s
                     belief = document.belief_of(document.value_at(text, section, name))
                     made = _row(view, section, name, belief, known)
                 with parts.tag("tr") as below, parts.tag("td", colspan=len(header)):
-                    words = parts.text("div", "", "wrong-words", role="alert")
-                view.rows[section, name] = made, below, words
+                    said = parts.text("div", "", "wrong-words", role="alert")
+                view.rows[section, name] = made, below, said
 
 
 def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tuple[str, ...]) -> list[Typed]:
