@@ -147,6 +147,46 @@ def test_years_and_a_known_initial_state_must_say_when_it_holds(write, section):
     assert pf.read_problem(write('t0 = "first"\n' + text)).experiments[0].t0 == 1900
 
 
+DOSED = """
+equations = "gut' = -ka*gut"
+data = { file = "doses.csv", dose = { column = "dose", into = "gut" } }
+parameters = { ka = [0.1, 9] }
+initial = { gut = 0 }
+"""
+
+
+@pytest.mark.parametrize("shift", [0, -1, 2000], ids=["at 0", "before 0", "years"])
+def test_doses_from_a_column(write, shift):
+    rows = ("a,0,,50", "a,1,30,0", "a,2,20,25", "a,3,9,", "b,0,,", "b,1,7,", "b,3,2,")
+    moved = [f"{one[:2]}{int(one[2]) + shift}{one[3:]}" for one in rows]
+    table = "\n".join(["experiment,time,gut,Dose (mg)", *moved]) + "\n"
+    begin = f"t0 = {shift}\n{DOSED}" if shift else DOSED
+    first, second = pf.read_problem(write(begin, doses=table)).experiments
+    (doses,) = first.doses
+    assert (doses.times.tolist(), doses.amounts.tolist()) == ([shift, 2 + shift], [50, 25])
+    assert (doses.into, first.t0, second.doses) == ("gut", shift, ())
+    own = "[experiments.a]\ndoses = { into = 'gut', times = 0, amounts = 7 }\n"
+    if not shift:
+        refined = pf.read_problem(write(begin + own, doses=table)).experiments[0]
+        assert refined.doses[0].amounts.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    "old, new, code",
+    [
+        ('column = "dose"', 'column = "amount"', "files.no_column"),
+        ('into = "gut"', 'into = "gutt"', "problem.dose_into"),
+        (', into = "gut"', "", "files.dose_column"),
+        ('{ column = "dose", into = "gut" }', '"dose"', "files.not_a_table"),
+        ("dose = {", 'format = "nonmem", dose = {', "files.nonmem_setting"),
+    ],
+)
+def test_a_wrong_column_of_doses_is_a_fault(write, old, new, code):
+    path = write(DOSED.replace(old, new), doses="time,gut,dose\n0,,50\n1,2,\n2,1,\n")
+    (found,) = faults(path)
+    assert (found.code, found.place.line) in ((code, line_of(path, "data =")), ("problem.dose_into", None))
+
+
 def test_inputs_from_columns_tables_and_formulas(write):
     text = """
         inputs = ["feed"]

@@ -12,6 +12,13 @@ def test_few_points_are_all_shown():
     assert charts.thinned(np.arange(10), np.arange(10.0), 10).tolist() == list(range(10))
 
 
+def test_the_ends_of_an_interval_are_not_rounded():
+    record = {"values": [0.02, 0.03, 0.04], "rises": [9, 0, 9], "interval": [0.02328, None]}
+    (series,) = charts.profile(LIGHT, "gain", record)["series"]
+    assert series["markLine"]["data"] == [{"xAxis": 0.02328}]
+    assert series["markLine"]["precision"] == 20  # decimals
+
+
 def test_thinned_points_keep_the_extremes_of_every_stretch():
     rng = np.random.default_rng(1)
     times, values = np.sort(rng.uniform(0, 100, 100_000)), rng.normal(size=100_000)

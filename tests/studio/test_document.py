@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("tomlkit")
@@ -42,6 +42,7 @@ def test_comments_stay():
     assert 'file = "other.csv"      # one column per observable; blank cells were not measured' in changed
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=60))
 def test_equations_come_back_as_they_were_typed(typed):
     changed = document.with_equations(TEXT, typed)

@@ -180,7 +180,12 @@ def test_four_experiments_with_doses(chromium, running, tmp_path):
     fit(page)
     assert saved(running).parameters["out"] == pytest.approx(0.5, rel=0.05)
     assert saved(running).parameters["volume"] == pytest.approx(10, rel=0.05)
-    assert text_of(running).count("amounts") == 4
+    assert [one.doses[0].amounts.tolist() for one in saved(running).problem.experiments] == [
+        [50],
+        [100],
+        [150],
+        [200],
+    ]
     assert page.complaints == []
 
 

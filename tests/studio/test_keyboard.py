@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from studio.browsing import STARTERS, browser, needed, opened, studio
+from studio.browsing import STARTERS, browser, needed, opened, step, studio, type_equations
 
 CELL = "document.activeElement.closest('.ag-cell') !== null"
 EDITOR = "document.activeElement.closest('.cm-content') !== null"
@@ -81,4 +81,34 @@ def test_every_step_and_field_is_reached_with_the_keyboard(chromium, tmp_path):
         tab_until(page, "document.activeElement.id === 'to-answer'")
         page.keyboard.press("Enter")
         page.wait_for_selector("#headline")
+        assert page.complaints == []
+
+
+TOPS = """() => ['.cm-lineNumbers .cm-gutterElement', '.cm-line'].map((kind) => [...document.querySelectorAll(kind)]
+  .filter((one) => one.innerText && one.style.visibility !== 'hidden')
+  .map((one) => Math.round(one.getBoundingClientRect().top)))"""
+
+
+def test_a_wrong_formula_keeps_the_focus_and_messages_keep_the_lines(chromium, tmp_path):
+    folder = shutil.copytree(STARTERS / "lotka-volterra", tmp_path / "study")
+    with studio(folder, tmp_path / "log.txt") as running:
+        page = opened(chromium, running.address)
+        step(page, "Data")
+        page.wait_for_selector("#data-count")
+        (tmp_path / "notes.docx").write_bytes(b"PK")
+        page.set_input_files("input[type=file] >> nth=0", tmp_path / "notes.docx")
+        page.wait_for_selector(".q-notification:has-text('neither a table')")
+        step(page, "Equations")
+        page.fill("[aria-label='Formula of hare']", "scale*(")
+        page.keyboard.press("Tab")
+        page.wait_for_selector("[aria-label='Formula of hare'][aria-invalid=true]")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Formula of lynx"
+        page.fill("[aria-label='Formula of hare']", "hare")
+        page.keyboard.press("Tab")
+        page.wait_for_selector("[aria-invalid=true]", state="detached")
+        type_equations(page, "hare' = birth*rate\nlynx' = 2\nrate = hare")
+        page.wait_for_selector(".line-fault")
+        page.wait_for_timeout(300)
+        numbers, lines = page.evaluate(TOPS)
+        assert numbers == lines
         assert page.complaints == []

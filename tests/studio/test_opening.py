@@ -58,7 +58,26 @@ def test_what_is_no_table_is_refused(files, code):
 
 
 def test_cells_of_a_spreadsheet_are_a_table():
-    assert opening.pasted("time\tx\n0\t1\n") == {"pasted.tsv": b"time\tx\n0\t1\n"}
+    files, text = opening.pasted("time\tx\n0\t1\n", NEW)
+    assert files == {"pasted.tsv": b"time\tx\n0\t1\n"}
+    assert tomllib.loads(text)["data"] == "pasted.tsv"
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("Subject,time,x\nA,0,1\nB,0,2\n", "Subject"),
+        ("ID,time,x\n1,0,1\n1,1,2\n2,0,3\n", "ID"),
+        ("Run,time,x\n1,0,1\n2,1,2\n", None),  # it counts the rows
+        ("id,experiment,time,x\n1,a,0,1\n1,a,1,2\n", None),
+        ("ID,TIME,AMT,DV\n1,0,5,\n1,1,,2\n", None),
+    ],
+)
+def test_a_column_with_a_usual_name_tells_experiments_apart(table, column):
+    _, text = opening.opened({"a.csv": b"time,x\n0,1\n1,2\n", "b.csv": table.encode()}, NEW)
+    first, second = tomllib.loads(text)["data"]
+    assert first == "a.csv"
+    assert second == ("b.csv" if column is None else {"file": "b.csv", "experiment": column})
 
 
 def test_every_starter_opens():

@@ -111,3 +111,16 @@ def test_a_file_is_no_study(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert re.search(r"x\.csv` is a file", done.stderr)
+
+
+def test_a_port_that_was_named_is_said_to_be_taken(tmp_path):
+    from picardfit.errors import InputError
+    from picardfit.studio.server import serve
+
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = held.getsockname()[1]
+        with pytest.raises(InputError) as caught:
+            serve(tmp_path, browser=False, port=port)
+    assert (caught.value.code, caught.value.subject) == ("studio.port_taken", str(port))

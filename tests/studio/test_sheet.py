@@ -108,15 +108,14 @@ def test_every_role_can_be_given_and_is_recognised_again(tmp_path):
     assert tomllib.loads(text)["inputs"] == {"u": {"column": "u"}}
 
 
-def test_doses_of_a_column_become_doses_of_the_experiments(tmp_path):
+def test_doses_of_a_column_are_those_of_the_table(tmp_path):
     sheet = written(tmp_path, "experiment,time,x,amount\na,0,,50\na,1,2,\nb,0,,80\nb,2,1,20\n")
-    text = with_role(sheet, 'data = "x.csv"\n', "amount", Role.DOSE, "gut")
-    assert tomllib.loads(text)["experiments"] == {
-        "a": {"doses": {"into": "gut", "times": [0], "amounts": [50]}},
-        "b": {"doses": {"into": "gut", "times": [0, 2], "amounts": [80, 20]}},
-    }
+    begin = 'data = "x.csv"\n[experiments.a.doses]\ninto = "gut"\ntimes = 0\namounts = 7\n'
+    text = with_role(sheet, begin, "amount", Role.DOSE, "gut")
+    assert "experiments" not in tomllib.loads(text)
+    assert tomllib.loads(text)["data"]["dose"] == {"column": "amount", "into": "gut"}
     assert roles_of(sheet, text)["amount"] is Role.DOSE
-    assert "experiments" not in tomllib.loads(with_role(sheet, text, "amount", Role.IGNORED))
+    assert tomllib.loads(with_role(sheet, text, "amount", Role.IGNORED))["data"].get("dose") is None
 
 
 def test_series_hold_the_values_that_are_left_out(tmp_path):

@@ -164,7 +164,7 @@ def test_doses_ask_for_their_state_and_the_studio_is_stopped_on_the_page(chromiu
     page.wait_for_selector("#data-count:text-is('4 rows, 3 columns')")
     step(page, "Equations")
     type_equations(page, "gut' = -ka*gut\nbody' = ka*gut - out*body")
-    page.wait_for_selector("text=2 states, 2 parameters")
+    page.wait_for_selector("[aria-label='Formula of conc']")
     step(page, "Data")
     page.select_option("select[data-column=dose]", "dose")
     page.wait_for_selector(".q-dialog button:text-is('gut')")
@@ -173,8 +173,7 @@ def test_doses_ask_for_their_state_and_the_studio_is_stopped_on_the_page(chromiu
     page.select_option("select[data-column=dose]", "dose")
     page.click(".q-dialog button:text-is('gut')")
     page.wait_for_selector("select[data-column=dose].role-dose")
-    doses = {"into": "gut", "times": [0], "amounts": [100]}
-    assert problem_of(running)["experiments"]["dose"]["doses"] == doses
+    assert problem_of(running)["data"]["dose"] == {"column": "dose", "into": "gut"}
     page.click("#stop-studio")
     page.click("#really-stop")
     page.wait_for_selector("text=The studio has stopped")

@@ -34,6 +34,7 @@ class Reading:
     known: tuple[str, ...] | None = None
     covariates: tuple[str, ...] = ()
     t0: object = None
+    dose: tuple[str, str] | None = None  # a column of amounts, and the state that they are added to
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from picardfit.errors import InputError, Notice
 from picardfit.files.measured_columns import Reading, first_found, measured_columns, required_column
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.files.time_column import ALL, FarDates, Times, TimeSettings, read_times, time_column
+from picardfit.model.doses import Doses
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.problem.experiment import Experiment
 
@@ -76,7 +77,9 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
     table = table.without_blank_rows()
     times, time_columns = read_times(table, columns.time, reading.times)
     inputs, covariates = columns.numbers(table)
-    taken = {*time_columns, columns.group, *columns.inputs.values(), *columns.covariates.values()}
+    named = *columns.inputs.values(), *columns.covariates.values()
+    taken = {*time_columns, columns.group, columns.dose, *named}
+    amounts = None if columns.dose is None else table.numbers(columns.dose)
     unsorted = columns.group is None and reading.experiment is not None
     samples, remarks = measured_columns(table, taken, reading, times.values if unsorted else None)
     open_table = table.origin.name if reading.observables is None else None
@@ -96,11 +99,13 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
             calendar=own.calendar,
             table=open_table,
             covariates={one: covariate_of(table, one, group, rows, x) for one, x in covariates.items()},
+            doses=_doses(own.values, amounts, rows, reading),
             lines=found.lines,
             t0=reading.t0,
         )
         first = times.dates and reading.t0 is None
-        experiments.append(replace(made, t0=made.times[0]) if first else made)
+        begin = min([float(made.times[0]), *(float(one.times[0]) for one in made.doses)])
+        experiments.append(replace(made, t0=begin) if first else made)
     if not experiments:
         raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
     remarks += [*([left_out(blank, table.origin.name)] if blank else []), *table.remarks]
@@ -116,6 +121,7 @@ class _Columns(NamedTuple):
     group: str | None  # names the experiments
     inputs: dict[str, str]  # input -> column
     covariates: dict[str, str]
+    dose: str | None  # holds amounts
 
     @classmethod
     def of(cls, table: RawTable, reading: Reading) -> _Columns:
@@ -128,7 +134,8 @@ class _Columns(NamedTuple):
         )
         if group is not None and reading.name is not None:
             raise InputError("files.name_and_column", group, key=("name",), name=reading.name)
-        return cls(time, group, inputs, covariates)
+        dose = None if reading.dose is None else required_column(table, reading.dose[0], "dose", ("dose",))
+        return cls(time, group, inputs, covariates, dose)
 
     def numbers(self, table: RawTable) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Inputs and covariates (rows,) by name."""
@@ -191,6 +198,17 @@ def _groups(
         raise table.at(row, InputError("files.unnamed_experiment", column))
     order = np.argsort(codes, kind="stable")
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
+
+
+def _doses(
+    times: np.ndarray, amounts: np.ndarray | None, rows: np.ndarray, reading: Reading
+) -> tuple[Doses, ...]:
+    """The doses in the rows of an experiment, of which `times` are; blank cells and zeros are none."""
+    if amounts is None or reading.dose is None:
+        return ()
+    own = np.nan_to_num(amounts[rows])
+    given = own != 0
+    return (Doses(times[given], own[given], reading.dose[1]),) if given.any() else ()
 
 
 def covariate_of(table: RawTable, column: str, group: str, rows: np.ndarray, series: np.ndarray) -> float:

@@ -298,6 +298,7 @@ def profile(palette: Palette, name: str, record: Mapping[str, Any]) -> dict[str,
             "markLine": {
                 "symbol": "none",
                 "silent": True,
+                "precision": 20,  # decimals; by default ends are rounded to two
                 "label": {"show": False},
                 "lineStyle": {"color": palette.warm, "type": "dashed"},
                 "data": marks,

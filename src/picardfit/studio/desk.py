@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from picardfit.studio.sheet import Sheet
 
 
+ASIDE = ("candidates", "title", "description")  # entries of a problem file that no fit depends on
+
+
 def _read(study: Study, revision: int, before: Reading) -> Reading:
     from picardfit.studio.folder import (
         read_folder,  # and with it all of picardfit: the first page need not wait
@@ -45,6 +48,12 @@ def _predicted(path: Path, points: int) -> Predictions:
     return read_predictions(path, points)
 
 
+def _profiles(results: Path, fit: Fit) -> dict[str, Any]:
+    from picardfit.studio.saved_profiles import records
+
+    return records(results, fit)
+
+
 @dataclass(eq=False)
 class Desk:
     """What the pages share. `listeners` are called with the one who made a change, after every change."""
@@ -60,7 +69,8 @@ class Desk:
     profiles: dict[str, Any] = field(default_factory=dict)
     design: str = ""
     fitted_text: str = ""  # the problem file of the last fit
-    checked: tuple[int, dict[str, Any]] = (-1, {})  # a revision, and what `picardfit check` says of it
+    checked: tuple[object, dict[str, Any]] = (None, {})  # a substance, and what `picardfit check` says of it
+    _of_fit: tuple[float, object] | None = None  # the time of a fit, and the substance that it is of
     _fit: tuple[float, Fit] | None = None
     _predictions: tuple[float, Predictions] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -94,8 +104,16 @@ class Desk:
                 self.reading = await asyncio.to_thread(_read, self.study, revision, self.reading)
         return self.reading
 
+    def look(self) -> tuple[str, ...]:
+        """The files that another program has changed since somebody looked; all pages are told."""
+        changed = self.study.noticed()
+        if changed:
+            self.tell()
+        return changed
+
     def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:
         """Change the problem file; whether that changed anything."""
+        self.look()
         text = self.study.text or document.new(self.study.folder.name)
         changed = self.study.write_text(change(text), label, merge)
         if changed:
@@ -104,6 +122,8 @@ class Desk:
 
     def edit_sheet(self, number: int, sheet: Sheet, label: str, by: object = None) -> None:
         """Write a changed data file; a spreadsheet becomes a text table beside it."""
+        if sheet.name in self.look():
+            raise InputError("studio.changed_elsewhere", sheet.name)
         name = sheet.file_name
         files: dict[str, bytes | None] = {name: sheet.content()}
         if name != sheet.name:
@@ -143,6 +163,7 @@ class Desk:
         """Fit the folder as it is."""
         if self.fitting.busy:
             return
+        self.look()
         text = self.text
         await self.fitting.start("fit", self.study.folder, ["continue"] if resume else [])
         if self.fitting.phase is Phase.ENDED:
@@ -154,6 +175,11 @@ class Desk:
         await self.helping.start("profile", self.study.folder, names)
         self.profiles |= self.helping.result.get("profiles", {})
         self._news()
+
+    async def open_profiles(self, fit: Fit) -> None:
+        """The profiles in the folder that belong to the fit, also those of another program or day."""
+        if not self.helping.busy:
+            self.profiles = await asyncio.to_thread(_profiles, self.results, fit)
 
     async def rank(self) -> None:
         """Candidates for the next experiment."""
@@ -192,16 +218,34 @@ class Desk:
         return (self.results / FIT).is_file()
 
     @property
+    def substance(self) -> object:
+        """What check and fit depend on: the problem file without names and plans, and when its tables changed."""
+        content = {name: one for name, one in document.plain(self.text).items() if name not in ASIDE}
+        return content, [self._changed(one) for one in self._tables]
+
+    @property
     def is_stale(self) -> bool:
-        """Whether the problem was changed after the last fit."""
+        """Whether the problem was changed after the last fit; plans are no change as long as the studio runs."""
         try:
             fit = (self.results / FIT).stat().st_mtime
-            names = [PROBLEM, *(one.get("file") for one in document.data_files(self.text))]
-            return any(
-                self.study.path(str(one)).stat().st_mtime > fit for one in names if isinstance(one, str)
-            )
-        except (OSError, InputError):
+        except OSError:
             return False
+        if all(self._changed(one) <= fit for one in [PROBLEM, *self._tables]):
+            self._of_fit = fit, self.substance
+            return False
+        return self._of_fit != (fit, self.substance)
+
+    @property
+    def _tables(self) -> list[str]:
+        names = (one.get("file") for one in document.data_files(self.text))
+        return [one for one in names if isinstance(one, str)]
+
+    def _changed(self, name: str) -> float:
+        """When a file was changed; 0 where there is none."""
+        try:
+            return self.study.path(name).stat().st_mtime
+        except (OSError, InputError):
+            return 0.0
 
     async def predictions(self) -> Predictions:
         """experiment -> column -> numbers, from predictions.csv; empty without one."""

@@ -7,8 +7,9 @@ file is said when it is read.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -36,8 +37,8 @@ def parsed(text: str) -> tomlkit.TOMLDocument:
 def plain(text: str) -> dict[str, Any]:
     """The content of the file as plain values; empty where it is not TOML."""
     try:
-        return tomlkit.parse(text).unwrap()
-    except (TOMLKitError, ValueError):
+        return tomllib.loads(text)
+    except ValueError:
         return {}
 
 
@@ -88,10 +89,9 @@ def _item(value: object) -> Item:
             table.append(name, _item(one))
         return table
     if isinstance(value, list | tuple):
-        array = tomlkit.array()
-        for one in value:
-            array.append(_item(one))
-        return array
+        inside = ", ".join(_item(one).as_string() for one in value)
+        # items put in one by one would take the square of their number
+        return cast(Item, tomlkit.parse(f"it = [{inside}]").item("it"))
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return tomlkit.item(int(value))
     return tomlkit.item(value)
@@ -278,22 +278,16 @@ def identifier(column: str) -> str:
     return f"x{name}" if name[0].isdigit() else name
 
 
-def with_doses(
-    text: str, into: str, doses: Mapping[str, tuple[list[float], list[float]]], among: Collection[str]
-) -> str:
-    """Give experiments these doses (times, amounts) into a state; others `among` these names lose theirs."""
+def dose_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The column of a data file that holds doses, and the state they go into; empty without one."""
+    found = spec.get("dose")
+    return found if isinstance(found, Mapping) else {}
+
+
+def without_doses(text: str, among: Collection[str]) -> str:
+    """Take the doses of these experiments out."""
     given = value_at(text, "experiments")
     for name, one in (given if isinstance(given, Mapping) else {}).items():
-        if isinstance(one, Mapping) and "doses" in one and name in among and name not in doses:
+        if isinstance(one, Mapping) and "doses" in one and name in among:
             text = with_value(text, ("experiments", name, "doses"), None)
-    for name, (times, amounts) in doses.items():
-        value = {"into": into, "times": times, "amounts": amounts}
-        text = with_value(text, ("experiments", name, "doses"), value)
     return text
-
-
-def doses_of(text: str) -> dict[str, Mapping[str, Any]]:
-    """The doses of single experiments, where each has one table of them."""
-    given = value_at(text, "experiments")
-    tables = given if isinstance(given, Mapping) else {}
-    return {n: one["doses"] for n, one in tables.items() if isinstance(one.get("doses"), Mapping)}

@@ -82,6 +82,8 @@ def _table(
     if before is not None and (before.sheet, before.roles, before.times) == (sheet, roles, times):
         return before
     series, unseen = _series(sheet, roles, times, spec.get("name"))
+    if unseen is not None and unseen.place.line is not None:  # counted from the first row of the sheet
+        unseen = unseen.at(line=int(cells.numbering[unseen.place.line - 1]))
     return Table(number, sheet, roles, times, series, unseen, cells)
 
 

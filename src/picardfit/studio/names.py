@@ -29,6 +29,22 @@ def needed_parameters(text: str) -> list[str] | None:
     return list(dict.fromkeys([*model.parameters, *(name for name in more if name not in taken)]))
 
 
+def states_of(text: str) -> tuple[str, ...]:
+    """The states of the equations, whatever is wrong elsewhere; none where the equations cannot be read."""
+    content = document.plain(text)
+    inputs = content.get("inputs") or {}
+    try:
+        return Model(str(content.get("equations", "")), None, [*inputs], None, _covariates(content)).states
+    except (InputError, TypeError):
+        return ()
+
+
+def completed(text: str) -> str:
+    """The problem file with bounds for all parameters of its equations, where they can be read."""
+    needed = needed_parameters(text)
+    return text if needed is None else document.with_parameters(text, needed)
+
+
 def _covariates(content: Mapping[str, object]) -> list[str]:
     data = content.get("data")
     listed = data.get("covariates") if isinstance(data, Mapping) else None

@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 
 from picardfit.errors import InputError
 from picardfit.files.problem_file import FILE_NAME, TABLES
-from picardfit.files.raw_tables import read_raw_table
+from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.importers import petab, sbml
 from picardfit.studio import document
 from picardfit.studio.rewriting import rewritten
+from picardfit.studio.roles import usual_experiment
 from picardfit.studio.settings import DEFAULT, StudioSettings
-from picardfit.studio.sheet import TEXT_ENDINGS
+from picardfit.studio.sheet import TEXT_ENDINGS, Sheet, sheet_of
 
 MODELS, LISTINGS = (".xml", ".sbml"), (".yaml", ".yml")
 BEGINNING = 50_000  # bytes of a long table that are checked before it is read as a whole
@@ -50,8 +51,9 @@ def opened(
     for name, content in named.items():
         ending = Path(name).suffix.lower()
         if ending in TABLES:
-            _check_table(name, content)
+            table = _check_table(name, content)
             text = document.with_another_file(text, name) if kept or adds else with_table(text, name)
+            text = _with_experiments(text, name, sheet_of(table, name, content))
             kept[name] = content
         elif ending in MODELS:
             text = with_sbml(text, content)
@@ -65,17 +67,24 @@ def decoded(content: bytes) -> str:
     return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
 
 
-def _check_table(name: str, content: bytes) -> None:
-    """InputError unless the content is a table; of a long text its beginning must be one."""
+def _check_table(name: str, content: bytes) -> RawTable:
+    """The table, of a long text its beginning; InputError unless the content is one."""
     if Path(name).suffix.lower() in TEXT_ENDINGS and len(content) > BEGINNING:
         content = content[: content.rfind(b"\n", 0, BEGINNING) + 1] or content
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)
         try:
-            read_raw_table(path)
+            return read_raw_table(path)
         except InputError as error:
             raise error.at(file=name) from None
+
+
+def _with_experiments(text: str, name: str, sheet: Sheet) -> str:
+    """The problem file in which a column with a usual name for it tells experiments apart, which can be changed."""
+    files = [one.get("file") for one in document.data_files(text)]
+    column = usual_experiment(sheet)
+    return text if column is None else document.with_data(text, files.index(name), experiment=column)
 
 
 def with_table(text: str, name: str) -> str:
@@ -143,11 +152,12 @@ def starter(name: str) -> tuple[dict[str, bytes], str]:
     return content, text
 
 
-def pasted(words: str) -> dict[str, bytes]:
-    """The table of cells that were copied from a spreadsheet."""
+def pasted(words: str, text: str) -> tuple[dict[str, bytes], str]:
+    """The table of cells that were copied from a spreadsheet, and the problem file that uses it."""
     kept = words.strip("\n") + "\n"
     name = "pasted.tsv" if "\t" in kept else "pasted.csv"
     if kept.count("\n") < 2:  # a row of names without any numbers
         raise InputError("files.empty_table").at(file=name)
-    _check_table(name, kept.encode())
-    return {name: kept.encode()}
+    table = _check_table(name, kept.encode())
+    sheet = sheet_of(table, name, kept.encode())
+    return {name: kept.encode()}, _with_experiments(with_table(text, name), name, sheet)

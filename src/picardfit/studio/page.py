@@ -81,8 +81,10 @@ class Page:
             )  # within the page's main
             self.pending = parts.working("Reading …")
             self.pending.classes("pending").set_visibility(False)
+        self.desk.look()
         self.desk.listeners.append(self._changed)
         self.desk.watchers.append(self._news)
+        ui.timer(self.desk.settings.look_seconds, self.desk.look)
         self.client.on_delete(self._leave)
         self.client.on_connect(lambda: background_tasks.create(self._warm()))
         self.show(begin)

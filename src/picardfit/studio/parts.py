@@ -69,6 +69,13 @@ def field(
     return made
 
 
+def mark_wrong(made: Element, error: InputError) -> None:
+    """Say below a field what is wrong with it."""
+    made.props["aria-invalid"] = "true"
+    made.props["aria-description"] = told(error)
+    text("div", told(error), "wrong-words", role="alert")
+
+
 def tick(value: bool, handler: Handler, label: str, words: str = "") -> Element:
     """A box to tick."""
     with tag("label", "tick") as made:

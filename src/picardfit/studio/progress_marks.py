@@ -9,6 +9,7 @@ from picardfit.studio.desk import Desk
 from picardfit.studio.job import Phase
 
 WRONG, DONE, OPEN = "wrong", "done", ""
+BROKEN = "did not end well"  # of a fit
 BELIEFS = (
     "parameters",
     "initial",
@@ -31,7 +32,7 @@ class Mark(NamedTuple):
 
     @property
     def shown(self) -> str:
-        return self.words or ("needs a look" if self.look == WRONG else "")
+        return "needs a look" if self.look == WRONG and self.words != BROKEN else self.words
 
 
 def marks_of(desk: Desk) -> dict[str, Mark]:
@@ -71,8 +72,8 @@ def _play(desk: Desk) -> Mark:
 
 
 def _check(desk: Desk) -> Mark:
-    revision, record = desk.checked
-    return Mark(_look(False, revision == desk.study.revision and not record.get("errors")), "")
+    substance, record = desk.checked
+    return Mark(_look(False, bool(record) and substance == desk.substance and not record.get("errors")), "")
 
 
 def _answer(desk: Desk) -> Mark:
@@ -97,7 +98,7 @@ def _look(wrong: object, done: object) -> str:
 def _fit_words(desk: Desk) -> str:
     match desk.fitting.phase:
         case Phase.FAILED:
-            return "did not end well"
+            return BROKEN
         case Phase.ENDED:
             return "stopped" if desk.fitting.result.get("stopped") else "ended"
     return "done" if desk.is_fitted else ""

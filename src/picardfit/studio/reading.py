@@ -15,9 +15,11 @@ if TYPE_CHECKING:  # a page begins to show before what these need is loaded
     from picardfit.studio.known_tables import KnownTables
     from picardfit.studio.sheet import Role, Series, Sheet
 
-FORMULA_MISSING = (
-    "files.column_not_observed"  # a formula of the observables mends it, rather than another table
+FORMULA_MISSING = (  # a formula of the observables mends it, rather than another table
+    "files.column_not_observed",
+    "problem.unknown_observable",
 )
+DOSES_ASTRAY = "problem.dose_into"  # the column of doses says which state they go into
 EMPTY = ("files.no_data", "files.no_equations", "formulas.no_equations")  # not begun yet, which is no mistake
 
 
@@ -65,6 +67,16 @@ class Reading:
         return () if problem is None else problem.remarks
 
 
+def in_editor(error: InputError) -> InputError:
+    """A mistake in the equations whose sentence counts their lines, rather than those of the file around them."""
+    other, row, line = error.values.get("other_row"), error.place.row, error.place.line
+    if not isinstance(other, int) or row is None or line is None:
+        return error
+    return error.with_values(other_row=other - (line - row))
+
+
 def _part(error: InputError) -> object:
     """The part of the problem file in which a mistake is mended."""
-    return "observables" if error.code == FORMULA_MISSING else (error.place.key[:1] or ("",))[0]
+    if error.code == DOSES_ASTRAY:
+        return "data"
+    return "observables" if error.code in FORMULA_MISSING else (error.place.key[:1] or ("",))[0]

@@ -16,6 +16,8 @@ from picardfit.problem.columns import find_name, plain_name
 from picardfit.studio import document
 from picardfit.studio.sheet import Role, Sheet
 
+USUAL_EXPERIMENTS = ("subject", "patient", "individual", "animal", "run", "replicate", "id")
+
 
 def roles_of(
     sheet: Sheet, text: str, observables: Sequence[str] | None = None, number: int = 0
@@ -36,15 +38,27 @@ def roles_of(
     ]
     named += [(Role.COVARIATE, one) for one in covariates]
     named += [(Role.INPUT, one) for one in _input_columns(text)]
+    named += [(Role.DOSE, document.dose_of(spec).get("column"))]
     for role, name in named:
         column = None if name is None else find_name(sheet.header, str(name))
         if column is not None:
             found[column] = role
-    for column in sheet.header:
-        unsaid = found[column] in (Role.MEASURED, Role.IGNORED)
-        if unsaid and _is_dosing(sheet, column, found, _experiment(sheet, spec), text):
-            found[column] = Role.DOSE
     return found
+
+
+def usual_experiment(sheet: Sheet) -> str | None:
+    """The column that tells experiments apart by a usual name, with texts or with numbers that repeat.
+
+    None where a column has the name that all readers know, or the columns are those of NONMEM.
+    """
+    top = replace(sheet, rows=sheet.rows[:1000]).raw
+    if any(find_name(sheet.header, one) for one in (*EXPERIMENT_NAMES, "EVID", "DV")):
+        return None
+    for column in filter(None, (find_name(sheet.header, one) for one in USUAL_EXPERIMENTS)):
+        cells = [row[sheet.header.index(column)] for row in sheet.rows[:1000]]
+        if "" not in cells and (top.holds_names(column) or len(set(cells)) < len(cells)):
+            return column
+    return None
 
 
 def is_nonmem(spec: Mapping[str, object]) -> bool:
@@ -81,6 +95,12 @@ def _measured(
     return {column: Role.MEASURED if column in chosen else Role.IGNORED for column in header}
 
 
+def measurable(sheet: Sheet, text: str, number: int = 0) -> list[str]:
+    """The columns that hold measurements, or would if the model knew them."""
+    roles = roles_of(sheet, text, number=number)
+    return [column for column in sheet.header if roles[column] is Role.MEASURED]
+
+
 def _time_column(table: RawTable) -> str | None:
     try:
         return time_column(table)
@@ -96,43 +116,10 @@ def _input_columns(text: str) -> list[str]:
     return [str(one["column"]) for one in tables if isinstance(one, Mapping) and "column" in one]
 
 
-def doses_in(
-    sheet: Sheet, column: str, roles: Mapping[str, Role], experiment: str
-) -> dict[str, tuple[list[float], list[float]]]:
-    """Times and amounts of the doses in a column, by experiment; blank cells and zeros are none.
-
-    `experiment`: the name of the only one where no column names them.
-    """
-    time = next((c for c, role in roles.items() if role is Role.TIME), None)
-    group = next((c for c, role in roles.items() if role is Role.EXPERIMENT), None)
-    if time is None:
-        return {}
-    place = {name: k for k, name in enumerate(sheet.header)}
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for row in sheet.rows:
-        try:
-            amount, when = float(row[place[column]]), float(row[place[time]])
-        except ValueError:
-            continue
-        if amount:
-            name = experiment if group is None else row[place[group]]
-            times, amounts = found.setdefault(name, ([], []))
-            times.append(when)
-            amounts.append(amount)
-    return found
-
-
 def _names(sheet: Sheet, roles: Mapping[str, Role], experiment: str) -> set[str]:
     """The experiments of a table."""
     group = next((k for k, c in enumerate(sheet.header) if roles.get(c) is Role.EXPERIMENT), None)
     return {experiment} if group is None else {row[group] for row in sheet.rows}
-
-
-def _is_dosing(sheet: Sheet, column: str, roles: Mapping[str, Role], experiment: str, text: str) -> bool:
-    """Whether the doses of the problem file are those in a column."""
-    given, own = document.doses_of(text), _names(sheet, roles, experiment)
-    told = {name: (one.get("times"), one.get("amounts")) for name, one in given.items() if name in own}
-    return bool(told) and told == doses_in(sheet, column, roles, experiment)
 
 
 def _experiment(sheet: Sheet, spec: Mapping[str, object]) -> str:
@@ -140,11 +127,23 @@ def _experiment(sheet: Sheet, spec: Mapping[str, object]) -> str:
     return str(spec.get("name") or Path(sheet.name).stem)
 
 
-def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", number: int = 0) -> str:
-    """The problem file in which a column of a data file means something else. `into`: the state that doses go into."""
-    before = roles_of(sheet, text, number=number)
+def with_role(
+    sheet: Sheet,
+    text: str,
+    column: str,
+    role: Role,
+    into: str = "",
+    number: int = 0,
+    observables: Sequence[str] | None = None,
+) -> str:
+    """The problem file in which a column of a data file means something else.
+
+    `into`: the state that doses go into; `observables`: those of the model where they are known. A column that is said
+    to be measured is listed, so that the model must know it.
+    """
+    before = roles_of(sheet, text, observables, number)
     after = {**before, column: role}
-    if role in (Role.TIME, Role.EXPERIMENT):  # there is one of each
+    if role in (Role.TIME, Role.EXPERIMENT, Role.DOSE):  # there is one of each
         after |= {c: Role.IGNORED for c, one in before.items() if one is role and c != column}
 
     def columns(kind: Role) -> list[str]:
@@ -155,16 +154,27 @@ def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "", 
     text = document.with_data(text, number, experiment=None if group == "experiment" else group)
     text = _with_covariates(sheet, text, columns(Role.COVARIATE), number)
     text = document.with_inputs(text, columns(Role.INPUT), sheet.header)
-    if Role.DOSE in (role, before[column]):
-        name = _experiment(sheet, document.data_of(text, number))
-        doses = doses_in(sheet, column, after, name) if role is Role.DOSE else {}
-        text = document.with_doses(text, into, doses, _names(sheet, after, name))
+    text = _with_dose(sheet, text, after, into, number)
     if not sheet.is_long:
         measured = columns(Role.MEASURED)
-        plain = roles_of(sheet, document.with_data(text, number, observables=None), number=number)
+        bare = document.with_data(text, number, observables=None)
+        plain = roles_of(sheet, bare, observables, number)
         usual = [c for c, one in plain.items() if one is Role.MEASURED]
         text = document.with_data(text, number, observables=None if measured == usual else measured)
     return text
+
+
+def _with_dose(sheet: Sheet, text: str, roles: Mapping[str, Role], into: str, number: int) -> str:
+    """Make the doses of a column those of its experiments, in the place of others that the file gives them."""
+    spec = document.data_of(text, number)
+    column = next((c for c in sheet.header if roles[c] is Role.DOSE), None)
+    now = document.dose_of(spec)
+    if column is None:
+        return document.with_data(text, number, dose=None) if now else text
+    if now.get("column") != column:
+        text = document.without_doses(text, _names(sheet, roles, _experiment(sheet, spec)))
+    wanted = {"column": column, "into": into or now.get("into", "")}
+    return text if now == wanted else document.with_data(text, number, dose=wanted)
 
 
 def _with_covariates(sheet: Sheet, text: str, columns: list[str], number: int) -> str:

@@ -87,6 +87,8 @@ def _socket(port: int) -> socket.socket:
         held.bind(("127.0.0.1", port))
     except OSError as error:
         held.close()
+        if port:
+            raise InputError("studio.port_taken", str(port), reason=error.strerror) from None
         raise InputError("studio.no_port", reason=error.strerror) from None
     return held
 

@@ -21,9 +21,11 @@ class StudioSettings:
     experiments: int = 8  # drawn in one chart
     news_seconds: float = 0.15  # between two messages of a running fit
     news_points: int = 121  # of a curve that moves while a fit runs
+    look_seconds: float = 1.0  # between two looks whether another program has changed the files
     warm_seconds: float = 0.2  # after which a page that is there loads the other steps
     moment: float = 0.2  # seconds after which the page says that it works
     check_seconds: float = 0.35  # that typing must rest before the whole folder is checked
+    candidate_times: int = 2000  # of a planned experiment: writing them takes 0.1 s
     earlier: int = 12  # fits of this study that are kept for comparison
     patience: float = 20.0  # seconds for the analysis of what data can determine
     lower: float = 1e-4  # bounds that a new parameter gets until somebody knows better

@@ -16,6 +16,7 @@ from picardfit.errors import InputError
 from picardfit.studio.settings import DEFAULT, StudioSettings
 from picardfit.whole_files import make_folder, sound_path, write_bytes
 
+Mark = tuple[int, int, int] | None  # of a file: another one after every change; None where there is none
 Files = Mapping[str, bytes | None]  # name -> content; None: there is no such file
 
 
@@ -47,6 +48,7 @@ class Study:
         self._clock = clock
         self._past: list[Change] = []
         self._future: list[Change] = []
+        self._marks: dict[str, Mark] = {}
         self._known: dict[str, bytes | None] = {PROBLEM: self._on_disk(PROBLEM)}
 
     # ---- files -----------------------------------------------------------------------------------------------------
@@ -73,21 +75,30 @@ class Study:
         return self._known[name]
 
     def _on_disk(self, name: str) -> bytes | None:
+        self._marks[name] = self._mark(name)
         try:
             return self.path(name).read_bytes()
         except OSError:
             return None
 
-    def noticed(self) -> bool:
-        """Whether another program has changed a file since; its change becomes a step of the history."""
-        now = {name: self._on_disk(name) for name in self._known}
+    def _mark(self, name: str) -> Mark:
+        try:
+            found = self.path(name).stat()
+        except (OSError, InputError):
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def noticed(self) -> tuple[str, ...]:
+        """The files that another program has changed since; its change becomes a step of the history."""
+        touched = [name for name in self._known if self._mark(name) != self._marks.get(name)]
+        now = {name: self._on_disk(name) for name in touched}
         changed = {name: one for name, one in now.items() if one != self._known[name]}
         if not changed:
-            return False
+            return ()
         self._remember("", {name: self._known[name] for name in changed}, changed, merge=False)
         self._known.update(changed)
         self.revision += 1
-        return True
+        return tuple(changed)
 
     # ---- changes ---------------------------------------------------------------------------------------------------
 
@@ -115,7 +126,7 @@ class Study:
             else:
                 make_folder(path.parent)
                 write_bytes(path, content)
-            self._known[name] = content
+            self._known[name], self._marks[name] = content, self._mark(name)
         self.revision += 1
 
     def _remember(self, label: str, before: Files, after: Files, merge: bool) -> None:

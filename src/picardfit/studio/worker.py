@@ -19,7 +19,7 @@ import numpy as np
 from picardfit.cli.common import csv_text, error_record, internal_error, output_folder
 from picardfit.cli.design import candidates_of
 from picardfit.cli.fit import kept, run
-from picardfit.cli.profiles_file import earlier_profiles, with_profiles
+from picardfit.cli.profiles_file import with_profiles
 from picardfit.cli.saved import FIT, RESULTS
 from picardfit.errors import InputError
 from picardfit.evidence.curves import outputs_at, states_along
@@ -29,6 +29,7 @@ from picardfit.files.toml_source import ProblemFileError
 from picardfit.inference.design import design
 from picardfit.parallel.progress import search_words
 from picardfit.problem.json_values import plain
+from picardfit.studio.saved_profiles import COLUMNS, INTERVALS, PROFILES, belonging, intervals
 from picardfit.studio.settings import DEFAULT, StudioSettings
 from picardfit.whole_files import make_folder, write_text
 
@@ -148,16 +149,17 @@ def _profile(folder: Path, names: Sequence[str], tell: Tell) -> dict[str, object
     """Profiles of a saved fit, added to profiles.csv as `picardfit profile` does."""
     results = folder / RESULTS
     result = load(results / FIT)
-    earlier = earlier_profiles(results / "profiles.csv", result)
+    earlier = belonging(results, result)
 
     def news(done: int, total: int) -> None:
         tell({"kind": "news", "done": done, "total": total})
 
     news(0, 2 * len(names))
     found = result.profiles(list(names), progress=news)
-    write_text(results / "profiles.csv", with_profiles(earlier, found))
-    rows = [(name, one.estimate, *one.interval(0.95)) for name, one in found.items()]
-    write_text(results / "profile-intervals.csv", csv_text(("name", "estimate", "lower", "upper"), rows))
+    write_text(results / PROFILES, with_profiles(earlier, found))
+    ends = {name: one for name, one in intervals(results).items() if name in earlier.kept}
+    ends |= {name: (one.estimate, *one.interval(0.95)) for name, one in found.items()}
+    write_text(results / INTERVALS, csv_text(COLUMNS, [(name, *one) for name, one in ends.items()]))
     told = {
         name: {
             "values": one.values,

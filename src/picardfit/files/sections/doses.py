@@ -34,6 +34,17 @@ def read_doses(source: Source, key: Key, given: object, calendar: Calendar | Non
     return tuple(found)
 
 
+def read_dose(source: Source, key: Key, given: object) -> tuple[str, str] | None:
+    """`{ column = "Dose (mg)", into = "gut" }` of a data file: the column of amounts, and the state they go into."""
+    if given is None:
+        return None
+    table = source.known(key, given, ("column", "into"))
+    found = [source.text((*key, name), table.get(name)) for name in ("column", "into")]
+    if isinstance(given, dict) and not all(found):
+        source.fault(key, "files.dose_column")
+    return (found[0], found[1]) if found[0] and found[1] else None
+
+
 def _times(given: object, calendar: Calendar | None) -> object:
     """Times of doses, with numbers in place of dates where the calendar is known before the data are read."""
     if calendar is None:

@@ -14,7 +14,13 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Key
 from picardfit.files.measured_columns import Reading
 from picardfit.files.nonmem import read_nonmem
-from picardfit.files.sections.doses import given_by_experiments, names_by_cell, read_covariates, read_doses
+from picardfit.files.sections.doses import (
+    given_by_experiments,
+    names_by_cell,
+    read_covariates,
+    read_dose,
+    read_doses,
+)
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.sections.times import common_origin, date_of
@@ -245,7 +251,7 @@ def _exists(source: Source, file: object) -> bool:
         return False
 
 
-LISTED = ("observables", "covariates", "doses")  # settings of a data file that are no texts
+LISTED = ("observables", "covariates", "doses", "dose")  # settings of a data file that are no texts
 
 
 def _read_data(
@@ -265,7 +271,10 @@ def _read_data(
     numbered = names_by_cell(source, (*key, "observables"), spec.get("observables")) if nonmem else None
     doses = names_by_cell(source, (*key, "doses"), spec.get("doses"))
     constants = [*covariates, *(source.texts((*key, "covariates"), spec.get("covariates")) or ())]
-    others = [name for name in texts if name not in ("file", "format")] if nonmem else []
+    dose = read_dose(source, (*key, "dose"), spec.get("dose"))
+    others = (
+        [n for n in spec if n == "dose" or (n in texts and n not in ("file", "format"))] if nonmem else []
+    )
     if others:
         source.fault((*key, others[0]), "files.nonmem_setting", others[0])
     if len(source.faults) > before:
@@ -294,6 +303,7 @@ def _read_data(
                 times=times,
                 known=known,
                 covariates=tuple(constants),
+                dose=dose,
             )
             found = reader(path, reading)
     except InputError as error:
@@ -344,17 +354,19 @@ def _refined(source: Source, one: Experiment, common: Condition, own: Condition 
     resets = source.attempt((*key, "resets"), resets_at_times, condition.resets, one.calendar)
     if doses is None or resets is None:
         return None
+    doses = doses or one.doses
+    dosed = [float(dose.times[0]) for dose in doses]
     if t0 is None and one.calendar is not None:
-        t0 = min([one.t0, *(float(dose.times[0]) for dose in doses), *resets])
-    if t0 is None and (one.doses or one.resets or one.rest is not None):
+        t0 = min([one.t0, *dosed, *resets])
+    if t0 is None and not one.assumed_t0 and (one.doses or one.resets or one.rest is not None):
         t0 = one.t0  # the first row of a table of NONMEM
     if t0 is None and LongGap().between(one.t0, one.times):
-        t0 = float(one.times[0])
+        t0 = min([float(one.times[0]), *dosed])
         for state in _known({**common.initial, **initial})[:1]:
             source.fault(("initial", state), "files.unsaid_time", state, experiment=one.name, first=t0)
     inputs = {**one.inputs, **condition.inputs}
     given = {
-        "doses": doses or one.doses,
+        "doses": doses,
         "assumed_t0": assumed,
         "covariates": {**one.covariates, **condition.covariates},
         "resets": resets or one.resets,

@@ -6,6 +6,7 @@
 // sends it again.
 const kept = new Map(); // name of a field -> { value, caret, number }; the number is 0 until the field is left
 let count = 0;
+let left = ""; // name of the field that had the focus when the page was drawn anew
 
 export default {
   template: `<component :is="tag" ref="field" :value="shown" @input="type" @change="leave" @blur="leave"
@@ -24,6 +25,9 @@ export default {
   },
   mounted() {
     const own = this.waiting();
+    const again = left && left === this.name;
+    left = again ? "" : left;
+    if (again && !(own && !own.number)) this.$refs.field.focus();
     if (own?.number) this.$emit("take", own.number, own.value);
     else if (own) {
       this.$refs.field.focus();
@@ -32,6 +36,7 @@ export default {
   },
   beforeUnmount() {
     this.gone = true; // it loses the focus, but nobody has left it
+    if (this.$refs.field === document.activeElement) left = this.name ?? "";
   },
   methods: {
     waiting() {

@@ -19,6 +19,7 @@ from picardfit.display.text import (
 from picardfit.display.verdicts import summary
 from picardfit.errors import InputError
 from picardfit.studio import charts, layers, parts
+from picardfit.studio.candidates import horizon
 from picardfit.studio.chart import Chart
 from picardfit.studio.steps import further
 from picardfit.studio.steps.population import KINDS, Population
@@ -44,6 +45,7 @@ class View(Shown):
     log_x = log_y = False
     bands = True
     until: float | None = None
+    until_words = ""  # as typed
     overlay: tuple[str, ...] = ()
 
     def build(self) -> None:
@@ -71,6 +73,8 @@ class View(Shown):
 
     async def _open(self) -> None:
         self.fit, self.predicted = await self.desk.fitted(), await self.desk.predictions()
+        if self.fit is not None:
+            await self.desk.open_profiles(self.fit)
         if self.page.client.is_deleted or self.page.step is not self:
             return
         with self.page.main:
@@ -160,21 +164,28 @@ class View(Shown):
     def _horizon(self, fit: Fit) -> None:
         """Until when the curves are drawn."""
         last = max(float(one.times[-1]) for one in fit.problem.experiments)
-        with parts.tag("label", "row quiet"):
-            parts.text("span", "predict until")
-            parts.field(self.until or "", self._predict, "Predict until", "num", placeholder=f"{last:g}")
-        if self.until is not None:
+        begin = min(one.t0 for one in fit.problem.experiments)
+        with parts.tag("div"):
+            with parts.tag("label", "row quiet"):
+                parts.text("span", "predict until")
+                field = parts.field(
+                    self.until_words, self._predict, "Predict until", "num", placeholder=f"{last:g}"
+                )
+            try:
+                self.until = horizon(self.until_words, begin, last)
+            except InputError as error:
+                self.until = None
+                parts.mark_wrong(field, error)
+        if self.until_words:
             parts.button("Only the data", lambda: self._predict(""), "small")
 
     def _predict(self, words: str) -> None:
-        words = words.strip()
+        self.until_words = words.strip()
         try:
-            self.until = float(words) if words else None
             self.again()
-        except ValueError as error:  # InputError is one
-            told = parts.told(error) if isinstance(error, InputError) else f"{words} is not a number"
-            parts.notify(told, "bad")
-            self.until = None
+        except InputError as error:  # the model cannot be followed so far
+            parts.notify(parts.told(error), "bad")
+            self.until_words = ""
             self.again()
 
     def _panel(self, fit: Fit, name: str, predictions: dict[str, dict[str, list[float]]]) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
 from picardfit.files.sections.beliefs import PRIORS
 from picardfit.studio import document, parts
 from picardfit.studio.fields import number_of, words_of
-from picardfit.studio.names import needed_parameters
+from picardfit.studio.names import completed, needed_parameters
 from picardfit.studio.steps import derived, noise
-from picardfit.studio.steps.equations import completed
+from picardfit.studio.typed import Typed
 
 if TYPE_CHECKING:
     from picardfit.studio.steps.play import View
@@ -21,9 +24,26 @@ SHARING = {"": "same in all", "local": "own in each", "random": "random"}
 COLUMNS = ("name", "from", "to", "scale", "fixed at", "experiments", "unit", "prior")
 
 
+Rows = dict[tuple[str, ...], tuple[list[Typed], Element, TextElement]]
+# ("parameters", "k") -> the fields of its row, and the row of the message below it with its words
+
+
+def mark(view: View) -> None:
+    """Say below every row what is wrong with it, also where it is not drawn anew."""
+    faults = {one.place.key[:2]: one for one in view.reading.about("parameters", "initial")}
+    for path, (fields_of_row, row, words) in view.rows.items():
+        error = faults.get(path)
+        for made in fields_of_row:
+            made.props["aria-invalid"] = "false" if error is None else "true"
+            made.update()
+        words.text = "" if error is None else parts.told(error)
+        row.set_visibility(error is not None)
+
+
 def build(view: View) -> None:
     """Draw the tables."""
     text, model = view.desk.text, view.reading.model
+    view.rows = {}
     if model is None:
         return
     given = document.value_at(text, "parameters")
@@ -56,12 +76,15 @@ def _table(view: View, section: str, names: list[str], text: str, known: tuple[s
         with parts.tag("tbody"):
             for name in names:
                 with parts.tag("tr"):
-                    _row(
-                        view, section, name, document.belief_of(document.value_at(text, section, name)), known
-                    )
+                    belief = document.belief_of(document.value_at(text, section, name))
+                    made = _row(view, section, name, belief, known)
+                with parts.tag("tr") as below, parts.tag("td", colspan=len(header)):
+                    said = parts.text("div", "", "wrong-words", role="alert")
+                view.rows[section, name] = made, below, said
 
 
-def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tuple[str, ...]) -> None:
+def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tuple[str, ...]) -> list[Typed]:
+    """Draw the cells; the fields among them that hold numbers."""
     path = (section, name)
 
     def put(label: str, **changes: object) -> None:
@@ -72,16 +95,18 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
     def put_number(key: str, words: str) -> None:
         put(key, **{key: number_of(words)})
 
+    found: list[Typed] = []
     parts.text("td", name, "name")
     for key, label in (("lower", "Lower bound"), ("upper", "Upper bound")):
         with parts.tag("td"):
-            parts.field(
+            made = parts.field(
                 words_of(belief.get(key)),
                 lambda v, k=key: put_number(k, v),
                 f"{label} of {name}",
                 "num",
                 inputmode="decimal",
             )
+            found.append(made)
     with parts.tag("td"):
         scale = "log" if belief.get("log") else "logit" if belief.get("logit") else "linear"
         parts.choice(
@@ -92,9 +117,10 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
         )
     with parts.tag("td"):
         fixed = belief.get("formula", words_of(belief.get("fixed")))
-        parts.field(
+        made = parts.field(
             fixed, lambda v: _fix(view, path, name, v), f"Fixed value of {name}", "num", inputmode="text"
         )
+        found.append(made)
     if section == "parameters":
         _of_parameter(view, path, name, belief, put)
     if name not in known and (section == "initial" or name not in _in_initial(view)):
@@ -104,6 +130,7 @@ def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tup
                 lambda: view.edit(lambda t: document.with_value(t, path, None), f"remove {name}"),
                 "small danger",
             )
+    return found
 
 
 def _of_parameter(

@@ -20,8 +20,6 @@ LEAD = (
 class View(Shown):
     """The step Check: what `picardfit check` says."""
 
-    running = -1  # the revision that is being checked
-
     def build(self) -> None:
         parts.head("Check", LEAD)
         self.body = parts.tag("div")
@@ -36,17 +34,17 @@ class View(Shown):
                     with parts.empty("Nothing to check yet", "There must be data and equations first."):
                         parts.button("Go to data", lambda: self.page.show("data"), "primary")
                 return
-            revision, record = self.desk.checked
-            if revision == self.desk.study.revision:
+            substance, record = self.desk.checked
+            if record and substance == self.desk.substance:
                 self._show(record)
                 return
             parts.working("Examining the equations …")
-        background_tasks.create(self._examine(self.desk.study.revision))
+        background_tasks.create(self._examine(self.desk.substance))
 
     def followed(self) -> None:
         self.refresh()
 
-    async def _examine(self, revision: int) -> None:
+    async def _examine(self, substance: object) -> None:
         patience = str(self.desk.settings.patience)
         command = [
             sys.executable,
@@ -66,10 +64,10 @@ class View(Shown):
             record = json.loads(out)
         except ValueError:
             record = {"errors": [{"message": out.decode(errors="replace")}]}
-        self.desk.checked = revision, record
+        self.desk.checked = substance, record
         self.page.mark()
         here = self.page.step is self and not self.page.client.is_deleted
-        if here and revision == self.desk.study.revision:
+        if here and substance == self.desk.substance:
             with self.page.main:
                 self._show(record)
 

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from picardfit.studio import document, parts
+from picardfit.studio.reading import FORMULA_MISSING
 from picardfit.studio.steps import intake
 from picardfit.studio.steps.view import Shown
 
@@ -46,6 +47,9 @@ class View(Shown):
         self.above.clear()
         with self.above:
             parts.complain(self.reading.about("data", "time", "covariates", ""))
+            if astray := [one for one in self.reading.about("observables") if one.code in FORMULA_MISSING]:
+                parts.complain(astray)
+                parts.button("Go to equations", lambda: self.page.show("equations"), "primary")
             if shown is None:
                 self._begin()
             else:

@@ -10,8 +10,9 @@ from nicegui import background_tasks, ui
 from picardfit.display.markup import equations
 from picardfit.errors import InputError
 from picardfit.studio import document, parts
-from picardfit.studio.names import needed_parameters
-from picardfit.studio.steps import grammar_help, intake
+from picardfit.studio.names import completed
+from picardfit.studio.reading import in_editor
+from picardfit.studio.steps import grammar_help, intake, measured
 from picardfit.studio.steps.view import Shown
 
 ACCEPTS = ".toml,.xml,.sbml,.yaml,.yml,.tsv,.csv"
@@ -94,12 +95,12 @@ class View(Shown):
 
     def _show(self) -> None:
         reading = self.reading
-        about = reading.about("equations", "observables", "inputs", "covariates")
+        about = [in_editor(one) for one in reading.about("equations", "observables", "inputs", "covariates")]
         in_lines = [one for one in about if one.place.row is not None and one.place.key[:1] == ("equations",)]
         self._mark(in_lines)
         self.above.clear()
         with self.above:
-            parts.complain([one for one in about if one not in in_lines])
+            parts.complain([one for one in about if one not in in_lines and not measured.shows(one)])
         self.below.clear()
         with self.below:
             if not self.editor.value.strip():
@@ -108,8 +109,10 @@ class View(Shown):
                 ):
                     parts.text("pre", HINT, "code")
                     parts.button("Use these", lambda: self._example(), "primary", id="use-example")
-            elif reading.model is not None:
-                self._typeset()
+            else:
+                if reading.model is not None:
+                    self._typeset()
+                measured.build(self)
 
     def _example(self) -> None:
         self.editor.value = HINT
@@ -157,77 +160,3 @@ class View(Shown):
                             with parts.tag("div", "chips"):
                                 for name in names:
                                     parts.text("span", name, "chip accent" if kind == "states" else "chip")
-        self._measured()
-
-    def _measured(self) -> None:
-        """What was measured, as formulas of the states."""
-        model = self.reading.model
-        assert model is not None
-        given = document.value_at(self.desk.text, "observables")
-        formulas = dict(given) if isinstance(given, dict) else {name: name for name in given or []}
-        columns = [
-            document.identifier(column)
-            for table in self.reading.tables
-            if not table.sheet.is_long
-            for column, role in table.roles.items()
-            if role == "measured"
-        ]
-        names = list(
-            dict.fromkeys(
-                [
-                    *formulas,
-                    *(one for one in columns if one not in model.states),
-                    *([] if given else model.states),
-                ]
-            )
-        )
-        with (
-            parts.card(
-                "What was measured", "Each measured column is a state, or a formula of states and parameters."
-            ),
-            parts.tag("div", "scroll"),
-            parts.tag("table", "t"),
-        ):
-            with parts.tag("thead"), parts.tag("tr"):
-                parts.text("th", "column", scope="col")
-                parts.text("th", "formula", scope="col")
-            with parts.tag("tbody"):
-                for name in names:
-                    with parts.tag("tr"):
-                        parts.text("td", name, "name").style("width: 30%")
-                        with parts.tag("td"):
-                            shown = formulas.get(name, name if name in model.states and not given else "")
-                            parts.field(
-                                shown,
-                                lambda v, n=name: self._observe(n, v),
-                                f"Formula of {name}",
-                                "wide mono",
-                                placeholder="not measured",
-                            )
-
-    def _observe(self, name: str, formula: str) -> None:
-        model = self.reading.model
-        given = document.value_at(self.desk.text, "observables")
-        now = (
-            dict(given)
-            if isinstance(given, dict)
-            else {one: one for one in given or (model.states if model else ())}
-        )
-        if formula.strip():
-            now[name] = formula.strip()
-        else:
-            now.pop(name, None)
-
-        def change(text: str) -> str:
-            text = document.with_value(text, ("observables",), None)
-            for one, right in now.items():
-                text = document.with_value(text, ("observables", one), right)
-            return completed(text)
-
-        self.edit(change, f"formula of {name}")
-
-
-def completed(text: str) -> str:
-    """The problem file with bounds for all parameters of its equations, where they can be read."""
-    needed = needed_parameters(text)
-    return text if needed is None else document.with_parameters(text, needed)

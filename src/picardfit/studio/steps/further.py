@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from nicegui import background_tasks
 
-from picardfit.cli.times import TimesText
 from picardfit.display.comparison import HEADER, NUMERIC, comparison_lines, comparison_rows
 from picardfit.errors import InputError
 from picardfit.files.fit_file import load
 from picardfit.inference.model_comparison import compare_models
 from picardfit.studio import charts, document, parts
+from picardfit.studio.candidates import candidate_times
 from picardfit.studio.chart import Chart
 from picardfit.studio.job import Phase
 from picardfit.studio.worker import EARLIER
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 def ahead(fit: Fit, one: Experiment, until: float, points: int) -> dict[str, list[float]]:
     """The columns of predictions.csv, up to another time."""
-    times = np.linspace(one.t0, max(until, one.t0 + 1e-9), points)
+    last = float(one.times[-1])
+    ends = [one.t0, *([last] if one.t0 < last < until else []), max(until, one.t0 + 1e-9)]
+    pieces = [np.linspace(a, b, points) for a, b in pairwise(ends)]  # the data keep their part of the points
+    times = np.unique(np.concatenate(pieces))
     found: dict[str, list[float]] = {"time": times.tolist()}
     banded = fit.bands(one.name, times) if fit.status.converged else None
     curves = {**fit.states(one.name, times), **fit.predict(one.name, times)}
@@ -218,8 +222,7 @@ class Further:
         given = document.value_at(self.desk.text, "candidates")
         candidates = given if isinstance(given, dict) else {}
         if candidates:
-            rows = [(name, _times_words(one)) for name, one in candidates.items() if isinstance(one, dict)]
-            parts.table(("candidate", "times"), rows)
+            self._candidates({n: _times_words(one) for n, one in candidates.items() if isinstance(one, dict)})
         with parts.tag("div", "row").style("margin: 10px 0; align-items: end"):
             self.planned: dict[str, Any] = {"name": f"plan {len(candidates) + 1}", "times": ""}
             with parts.tag("label", "field"):
@@ -248,12 +251,27 @@ class Further:
         if self.desk.design:
             parts.text("pre", self.desk.design, "words")
 
+    def _candidates(self, rows: Mapping[str, str]) -> None:
+        with parts.tag("div", "scroll"), parts.tag("table", "t"):
+            with parts.tag("thead"), parts.tag("tr"):
+                for words in ("candidate", "times"):
+                    parts.text("th", words, scope="col")
+            with parts.tag("tbody"):
+                for name, words in rows.items():
+                    with parts.tag("tr"):
+                        parts.text("td", name, "name")
+                        parts.text("td", words)
+                        with parts.tag("td", "r"):
+                            parts.button(
+                                "Remove", lambda n=name: self._drop(n), "small danger", f"Remove {name}"
+                            )
+
     def _add(self) -> None:
         one = self.fit.problem.experiments[0]
         words = self.planned["times"] or f"{one.t0:g}:{float(one.times[-1]):g}:10"
         name = self.planned["name"].strip() or "plan"
         try:
-            times = [float(f"{t:.8g}") for t in TimesText(words).of(one)]
+            times = candidate_times(words, one, self.desk.settings)
         except InputError as error:
             parts.notify(parts.told(error), "bad")
             return
@@ -262,6 +280,17 @@ class Further:
             f"candidate {name}",
             self.view.page,
         )
+        self._again()
+
+    def _drop(self, name: str) -> None:
+        self.view.edit(
+            lambda text: document.with_value(text, ("candidates", name), None),
+            f"remove {name}",
+            self.view.page,
+        )
+        self._again()
+
+    def _again(self) -> None:
         self._told = None  # type: ignore[assignment]
         self.news()
 

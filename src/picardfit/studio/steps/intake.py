@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from picardfit.studio.page import Page
 
 EMPTY = "empty"  # chosen where a person wants to begin anew
+REJECTED = "(several) => emit(several.map((one) => [one.failedPropValidation, one.file.name]))"
 STARTERS = {
     Starter.LOTKA_VOLTERRA: "Lynx and hare (predator and prey)",
     Starter.INFLUENZA: "Influenza in a boarding school (SIR)",
@@ -51,19 +52,19 @@ def uploader(page: Page, accepts: str, adds: bool = False) -> ui.upload:
         if not made.is_deleted:  # nobody has gone to another step meanwhile
             made.reset()
 
-    def refuse() -> None:
-        parts.notify(
-            parts.told(InputError("studio.too_large", "The file", most=settings.upload_bytes // 1_000_000)),
-            "bad",
-        )
+    def refuse(event: events.GenericEventArguments) -> None:
+        most = settings.upload_bytes // 1_000_000
+        for kind, name in event.args:
+            code = "studio.too_large" if kind == "max-file-size" else "studio.what_is_it"
+            parts.notify(parts.told(InputError(code, name, most=most)), "bad")
 
     made = ui.upload(
         multiple=True,
         auto_upload=True,
         max_file_size=settings.upload_bytes,
         on_multi_upload=take,
-        on_rejected=refuse,
     )
+    made.on("rejected", refuse, js_handler=REJECTED)
     made.props(f'accept="{accepts}" aria-hidden="true"').style("display: none")
     return made
 
@@ -108,9 +109,11 @@ def paste(page: Page) -> None:
         async def take() -> None:
             complaint.clear()
             try:
-                files = await page.wait_for(asyncio.to_thread(lambda: _opening().pasted(content["text"])))
                 text = page.desk.text or document.new(page.desk.study.folder.name)
-                page.desk.add_files(files, "paste a table", _opening().with_table(text, next(iter(files))))
+                files, changed = await page.wait_for(
+                    asyncio.to_thread(lambda: _opening().pasted(content["text"], text))
+                )
+                page.desk.add_files(files, "paste a table", changed)
                 dialog.close()
             except InputError as error:
                 with complaint:

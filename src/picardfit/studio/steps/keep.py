@@ -6,6 +6,7 @@ import asyncio
 import io
 import shlex
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from picardfit.display.program import program
 from picardfit.errors import InputError
 from picardfit.exporters.formats import FORMATS, export
 from picardfit.studio import parts
+from picardfit.studio.saved_profiles import outdated
 from picardfit.studio.steps.view import Shown
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class View(Shown):
     """The step Keep."""
 
     typed: str | None = None
+    shown = ""  # the text that somebody began to change
 
     def build(self) -> None:
         parts.head("Keep", LEAD)
@@ -38,7 +41,6 @@ class View(Shown):
         self.refresh()
 
     def refresh(self) -> None:
-        self.typed = None
         self.body.clear()
         with self.body:
             self._folder()
@@ -76,9 +78,10 @@ class View(Shown):
             parts.button("Download all as ZIP", self._zip, "small", id="download-zip")
 
     async def _zip(self) -> None:
-        ui.download.content(
-            await asyncio.to_thread(zipped, self.desk.study.folder), f"{self.desk.study.folder.name}.zip"
-        )
+        folder, fit = self.desk.study.folder, await self.desk.fitted()
+        old = () if fit is None else await asyncio.to_thread(outdated, self.desk.results, fit)
+        without = [self.desk.results / name for name in old]
+        ui.download.content(await asyncio.to_thread(zipped, folder, without), f"{folder.name}.zip")
 
     def _commands(self) -> None:
         folder = shlex.quote(str(self.desk.study.folder))
@@ -103,6 +106,7 @@ class View(Shown):
 
     def _results(self, fit: Fit) -> None:
         results = self.desk.results
+        old = outdated(results, fit)
         with parts.card("Report and tables"), parts.tag("div", "row"):
             if (results / "report.html").is_file():
                 parts.button(
@@ -112,7 +116,7 @@ class View(Shown):
                     id="download-report",
                 )
             for name in TABLES:
-                if (results / name).is_file():
+                if (results / name).is_file() and name not in old:
                     parts.button(name, lambda n=name: self._send(results / n), "small")
             parts.button("fit.json", lambda: self._send(results / "fit.json"), "small")
         possible = [name for name, one in PICTURES.items() if one.possible(fit) and one.quick]
@@ -188,9 +192,13 @@ class View(Shown):
             "problem.toml", "The whole problem as text. What you change here, the other steps show."
         ):
             parts.complain(self.reading.mistakes, 20)
+            if self.typed is None:
+                self.shown = self.desk.text
+            elif self.shown != self.desk.text:
+                parts.say(parts.told(InputError("studio.typed_over")), "mind")
             box = parts.typed(
                 "textarea",
-                self.desk.text,
+                self.shown if self.typed is None else self.typed,
                 "in wide mono",
                 rows=22,
                 aria_label="problem.toml",
@@ -200,19 +208,27 @@ class View(Shown):
             box.on("input", lambda e: setattr(self, "typed", e.args), js_handler=parts.VALUE)
             with parts.tag("div", "row").style("margin-top: 10px"):
                 parts.button("Save", self._save, "primary", "Save problem.toml", id="save-text")
+                if self.typed is not None:
+                    parts.button("Drop what is typed", self._drop, "small", id="drop-text")
 
     def _save(self) -> None:
-        text = self.typed
+        text, self.typed = self.typed, None
         if text is not None:
             self.attempt(lambda: self.desk.add_files({}, "problem.toml", text))
             parts.notify("Saved", "good")
 
+    def _drop(self) -> None:
+        self.typed = None
+        self.refresh()
 
-def zipped(folder: Path) -> bytes:
-    """All files of a folder as a ZIP archive."""
+
+def zipped(folder: Path, without: Collection[Path] = ()) -> bytes:
+    """All files of a folder as a ZIP archive, but for some."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink() and path.name != "searches.ledger":
+            if path in without or path.name == "searches.ledger":
+                continue
+            if path.is_file() and not path.is_symlink():
                 archive.write(path, path.relative_to(folder))
     return out.getvalue()

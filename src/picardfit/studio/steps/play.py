@@ -32,6 +32,7 @@ class View(Shown):
     experiment = ""
     log_y = False
     moved: dict[str, float] | None = None
+    rows: beliefs.Rows = {}  # noqa: RUF012 - replaced, never changed
 
     def build(self) -> None:
         self.fresh: dict[str, str] = {}  # a derived quantity that is half typed
@@ -44,9 +45,10 @@ class View(Shown):
         self.table.clear()
         with self.table:
             beliefs.build(self)
-        self._restart()
+        self.followed()
 
     def followed(self) -> None:
+        beliefs.mark(self)
         self._restart()
 
     def _restart(self) -> None:

@@ -141,9 +141,11 @@ class TableView:
         self._write_role(sheet, column, role, next(iter(states), ""))
 
     def _write_role(self, sheet: Sheet, column: str, role: Role, into: str = "") -> None:
-        number = self.number
+        number, model = self.number, self.view.reading.model
+        known = None if model is None else model.observables
         self.view.edit(
-            lambda text: with_role(sheet, text, column, role, into, number), f"{column} is {WORDS[role]}"
+            lambda text: with_role(sheet, text, column, role, into, number, known),
+            f"{column} is {WORDS[role]}",
         )
 
     def _ask_into(self, sheet: Sheet, column: str, states: tuple[str, ...]) -> None:
@@ -282,7 +284,9 @@ class TableView:
         self.plots.clear()
         with self.plots:
             if table.unseen is not None:
-                parts.say(parts.told(table.unseen), "bad")
+                words = parts.told(table.unseen)
+                if words not in map(parts.told, self.view.reading.mistakes):  # else it stands above
+                    parts.say(words, "bad")
                 return
             names = list(dict.fromkeys(one.name for one in table.series))
             time = next((c for c, role in table.roles.items() if role is Role.TIME), "time")

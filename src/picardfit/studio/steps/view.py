@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from picardfit.studio import parts
 from picardfit.studio.parts import notify, told
 from picardfit.studio.progress_marks import WRONG, marks_of
+from picardfit.studio.reading import in_editor
 
 if TYPE_CHECKING:
     from picardfit.studio.charts import Palette
@@ -42,7 +43,7 @@ class Shown:
 
     def complain(self, most: int = 20) -> None:
         """What is wrong with the study, and the ways to the steps where it is mended."""
-        parts.complain(self.reading.mistakes, most)
+        parts.complain(map(in_editor, self.reading.mistakes), most)
         marks = marks_of(self.desk)
         elsewhere = [name for name in INPUTS if marks[name].look == WRONG and name != self.page.now]
         if self.reading.mistakes and elsewhere:
