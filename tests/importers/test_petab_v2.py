@@ -405,3 +405,13 @@ def test_an_empty_table_is_called_empty(write):
     (path.parent / "parameters.tsv").write_text("")
     with pytest.raises(pf.InputError, match="The parameter table is empty"):
         petab.load(path)
+
+
+def test_a_measurement_of_another_model_is_refused(write):
+    path = write([*MEASUREMENTS, *measured("-")])
+    _with_column(path.parent / "measurements.tsv", "modelId", "exchange")
+    assert petab.load(path).problem.measurements == len(TIMES)
+    path = write([*MEASUREMENTS, *measured("-")])
+    _with_column(path.parent / "measurements.tsv", "modelId", "other")
+    with pytest.raises(pf.InputError, match="The modelId `other` is not supported: use `exchange`"):
+        petab.load(path)

@@ -59,6 +59,8 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     if len(models := _model_files(listed)) > 1:
         names = list(listed.content["model_files"])
         raise listed.at(InputError("importers.several_models", names=names), "model_files")
+    for row in measurements.rows:
+        row.choice("modelId", ("", *map(str, listed.content.get("model_files") or ())), "")
     document, model_file = one_model(models, listed)
     conditions, experiments = _runs(listed)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
