@@ -421,6 +421,7 @@ def test_incomplete_pairs_show_how_to_write_piecewise(text):
         ("1e400*x", "smaller than 1e308"),
         ("log(-1)", "`log(-1)` is not a real number: correct its argument"),
         ("x!", "the factorial `!` is not available"),
+        ("!(x < 1)", "x >= 1 in place of"),
     ],
 )
 def test_what_is_not_available_comes_with_a_remedy(text, words):

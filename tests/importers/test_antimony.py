@@ -47,3 +47,41 @@ def test_what_is_not_antimony(tmp_path, text, line):
     if line is not None:
         assert caught.value.place.line == line
         assert caught.value.place.file == str(path)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../other.ant", "missing.ant"])
+@pytest.mark.parametrize("between", [" ", ' /* " */ ', " // it is\n"])
+def test_an_import_outside_of_the_folder_is_refused_before_it_is_opened(tmp_path, name, between):
+    path = tmp_path / "folder" / "model.ant"
+    path.parent.mkdir()
+    (tmp_path / "other.ant").write_text(TEXT)
+    path.write_text(f'import{between}"{name}"\n{TEXT}')
+    with pytest.raises(pf.InputError) as caught:
+        sbml.read(path)
+    assert (caught.value.code, caught.value.subject) == ("importers.antimony_import", name)
+    assert caught.value.place.line == 1
+
+
+def test_an_imported_file_is_looked_through_as_well(tmp_path):
+    (tmp_path / "part.ant").write_text('import "/etc/passwd"\n')
+    (tmp_path / "model.ant").write_text(f'import "part.ant"\n{TEXT}')
+    with pytest.raises(pf.InputError) as caught:
+        sbml.read(tmp_path / "model.ant")
+    assert (caught.value.code, caught.value.subject) == ("importers.antimony_import", "/etc/passwd")
+
+
+def test_a_part_from_a_file_in_the_folder(tmp_path):
+    (tmp_path / "part.ant").write_text("model part(S)\n  S' = -2*S\n  S = 1\nend\n")
+    (tmp_path / "model.ant").write_text('import "part.ant"\nmodel whole()\n  one: part(A)\n  A = 3\nend\n')
+    assert len(sbml.load(tmp_path / "model.ant").states) == 1
+
+
+def test_several_models_are_refused_unless_one_is_marked(tmp_path):
+    path = tmp_path / "model.ant"
+    first, second = ("model {}\n  x' = -{}*x; x = 1\nend\n".format(*one) for one in (("a", 1), ("b", 2)))
+    path.write_text(first + second)
+    with pytest.raises(pf.InputError) as caught:
+        sbml.read(path)
+    assert (caught.value.code, caught.value.values["names"]) == ("importers.several_antimony", ["a", "b"])
+    path.write_text(first.replace("model a", "model *a()") + second)
+    assert sbml.load(path).states

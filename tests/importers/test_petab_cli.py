@@ -100,3 +100,27 @@ def test_check(with_idle):
     assert record["measurements"] == 8
     assert record["unknowns"] == 2
     assert record["warnings"][0].startswith("`idle` is not estimated")
+
+
+def test_a_folder_with_one_problem_stands_for_it(folder, tmp_path):
+    assert call("petab", folder, "--no-report", "--quiet").exit_code == 0
+    assert (folder / "results" / "fit.json").is_file()
+    (folder / "second.yaml").write_text((folder / "exchange.yaml").read_text())
+    result = call("petab", folder)
+    assert result.exit_code == 2
+    assert "exchange.yaml" in result.stderr
+    assert "second.yaml" in result.stderr
+
+
+def test_a_model_alone_is_no_problem(folder):
+    result = call("check", folder / "model.xml")
+    assert result.exit_code == 2
+    assert "model.xml: This is a model, not a problem.toml" in result.stderr
+    assert 'importers.sbml.read("model.xml")' in result.stderr
+
+
+def test_a_quick_check_says_that_the_likelihood_is_infinite(folder):
+    table = folder / "observables.tsv"
+    table.write_text(table.read_text().replace("\tA\t", "\tlog(A - 50)\t"))
+    result = call("check", folder / "exchange.yaml", "--quick")
+    assert "The likelihood at the nominal values is not finite" in " ".join(result.stdout.split())

@@ -244,7 +244,7 @@ def test_what_does_not_change_the_meaning_is_said_in_one_line(write):
     entries = {"extensions": {"plots": {"version": "1", "required": False}}, "visualization_files": ["v.tsv"]}
     path = write([*MEASUREMENTS, *measured("one")], experiments=["one 0 -"], **entries)
     found = petab.load(path)
-    assert found.ignored.values == {"what": "The extension plots, visualization tables"}
+    assert found.ignored.values == {"what": "the extension plots, visualization tables"}
     assert found.problem.nllh(found.problem.nominal) == pytest.approx(normal(exchange(TIMES)), rel=1e-8)
 
 
@@ -313,3 +313,105 @@ def test_a_broken_model_is_named(write):
     (path.parent / "model.xml").write_text("<sbml>")
     with pytest.raises(pf.InputError, match=r"model.xml:\d+: This is not valid SBML"):
         petab.read(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "cell", "code"),
+    [
+        ("parameters", "initializationPriorType", "uniform", "importers.column_of_version"),
+        ("parameters", "initializationPriorParameters", "0;1", "importers.column_of_version"),
+        ("parameters", "objectivePriorType", "normal", "importers.column_of_version"),
+        ("parameters", "parameterScale", "log10", "importers.column_of_version"),
+        ("observables", "observableTransformation", "log", "importers.column_of_version"),
+        ("measurements", "simulationConditionId", "c0", "importers.column_of_version"),
+        ("measurements", "measurementType", "ordinal", "importers.unsupported_column"),
+    ],
+)
+def test_columns_that_change_the_meaning_are_refused(write, kind, column, cell, code):
+    path = write([*MEASUREMENTS, *measured("-")])
+    _with_column(path.parent / f"{kind}.tsv", column, cell)
+    with pytest.raises(pf.InputError) as caught:
+        petab.load(path)
+    assert (caught.value.code, caught.value.subject, caught.value.place.line) == (code, column, 2)
+
+
+def test_columns_without_a_meaning_are_named_in_the_line_of_what_is_not_read(write):
+    path = write([*MEASUREMENTS, *measured("-")], experiments=["e0 0 -"])
+    _with_column(path.parent / "parameters.tsv", "parameterScale", "lin")  # the scale of version 2
+    _with_column(path.parent / "measurements.tsv", "note", "by hand")
+    _with_column(path.parent / "experiments.tsv", "colour", "red")
+    ignored = petab.load(path).ignored
+    assert ignored is not None
+    for word in ("note of measurements.tsv", "colour of experiments.tsv"):
+        assert word in str(ignored)
+
+
+def _with_column(path: Path, name: str, cell: str) -> None:
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([f"{header}\t{name}", *(f"{row}\t{cell}" for row in rows)]) + "\n")
+
+
+@pytest.mark.parametrize("cell", ["NaN", "-"])
+def test_rows_without_a_number_are_left_out_with_a_remark(write, cell):
+    with pytest.warns(UserWarning, match=r"measurements.tsv has 1 row without .* the first in line 5"):
+        imported = petab.load(write([*MEASUREMENTS, *measured("-"), f"obs_a - 3 {cell}"]))
+    assert imported.problem.measurements == len(TIMES)
+
+
+@pytest.mark.parametrize("column", ["noiseParameters", "observableParameters"])
+def test_values_for_placeholders_that_the_formula_does_not_have_are_refused(write, column):
+    header = [f"{MEASUREMENTS[0]} {column}"]
+    with pytest.raises(pf.InputError) as caught:
+        petab.load(write([*header, *measured("-", "0.3")]))
+    assert caught.value.code == "importers.too_many_placeholders"
+    assert caught.value.values == {"column": column, "needed": 0, "given": 1}
+
+
+def test_numbers_of_a_prior_without_a_distribution_are_refused(write):
+    with pytest.raises(pf.InputError) as caught:
+        petab.load(write([*MEASUREMENTS, *measured("-")], parameters=["k3 0 10 0.6 true - 1;2"]))
+    assert (caught.value.code, caught.value.place.line) == ("importers.prior_without_kind", 4)
+
+
+def test_a_prior_with_too_few_numbers_names_its_own_column(write):
+    path = write([*MEASUREMENTS, *measured("-")])
+    table = path.parent / "parameters.tsv"
+    table.write_text(table.read_text().replace("normal\t1;2", "normal\t1"))
+    with pytest.raises(pf.InputError, match=r"`k2`: priorParameters needs 2 numbers: write 2 numbers, for"):
+        petab.load(path)
+
+
+@pytest.mark.parametrize("level", ["0", "-1", "2-3"])
+def test_noise_that_is_not_positive_is_refused_where_it_is_written(write, level):
+    path = write([*MEASUREMENTS, *measured("-")])
+    table = path.parent / "observables.tsv"
+    table.write_text(table.read_text().replace("0.5", level))
+    with pytest.raises(pf.InputError) as caught:
+        petab.load(path)
+    assert (caught.value.code, caught.value.place.line) == ("importers.noise_not_positive", 2)
+
+
+def test_a_row_with_too_many_cells_is_named_by_its_line(write):
+    path = write([*MEASUREMENTS, *measured("-")])
+    with (path.parent / "parameters.tsv").open("a") as file:
+        file.write("k3\t0\t1\t1\ttrue\t\t\t\tmore\n")
+    with pytest.raises(pf.InputError, match="has 9 cells, but the header names 7") as caught:
+        petab.load(path)
+    assert caught.value.place.line == 4
+
+
+def test_an_empty_table_is_called_empty(write):
+    path = write([*MEASUREMENTS, *measured("-")])
+    (path.parent / "parameters.tsv").write_text("")
+    with pytest.raises(pf.InputError, match="The parameter table is empty"):
+        petab.load(path)
+
+
+def test_a_measurement_of_another_model_is_refused(write):
+    path = write([*MEASUREMENTS, *measured("-")])
+    _with_column(path.parent / "measurements.tsv", "modelId", "exchange")
+    assert petab.load(path).problem.measurements == len(TIMES)
+    path = write([*MEASUREMENTS, *measured("-")])
+    _with_column(path.parent / "measurements.tsv", "modelId", "other")
+    with pytest.raises(pf.InputError, match="The modelId `other` is not supported: use `exchange`"):
+        petab.load(path)

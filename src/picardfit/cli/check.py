@@ -44,13 +44,17 @@ class CheckSettings:
     # of all experiments together: states times initial states and unknowns; 107,000 of them took 3 GB
     most_derivatives: int = 30_000
     patience: float = 8.0  # seconds for each analysis; starters take one or two
-    petab_patience: float = 1.5  # of what PEtab's data determine: problems are large, and checked to be read
+    # of what PEtab's data determine, and of a likelihood with --quick: problems are large, and checked to be read
+    petab_patience: float = 1.5
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
 
 def check(
     problem: ProblemPath = HERE,
-    quick: Annotated[bool, typer.Option("--quick", help="Only read the file: no analysis.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Read the file, no analysis."),
+    ] = False,
     theory: Annotated[
         bool, typer.Option("--theory", help="Also show the constants of the theorems on the Picard operator.")
     ] = False,
@@ -73,11 +77,8 @@ def check(
         settings = CheckSettings(patience=usual if patience is None else patience)
         examination = Examination() if quick else examine(file.problem, settings, theory)
         notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
-        value = (
-            None
-            if quick
-            else _in_time(CheckSettings.patience if patience is None else patience, at_nominal, file.problem)
-        )
+        seconds = CheckSettings.petab_patience if quick else CheckSettings.patience
+        value = _in_time(seconds if patience is None else patience, at_nominal, file.problem)
         if isinstance(value, Notice):
             value = None
         elif value is not None and not isfinite(value):

@@ -38,6 +38,7 @@ from picardfit.cli.fit import (
     tell_set_aside,
     write_fit,
 )
+from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def petab(
-    path: Annotated[Path, typer.Argument(help="The YAML file of a PEtab problem.")],
+    path: Annotated[Path, typer.Argument(help="The YAML file of a PEtab problem, or a folder with one.")],
     out: Out = None,
     starts: Starts = None,
     seed: Seed = None,
@@ -64,6 +65,7 @@ def petab(
     with complaints(as_json):
         from picardfit.files.sections.settings import FitSettings
 
+        path = petab_file(path)
         imported = opened(path)
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
         folder = output_folder(out or path.parent / "results")
@@ -91,6 +93,16 @@ def opened(path: Path) -> Imported:
         return load(path)
 
 
+def petab_file(path: Path) -> Path:
+    """The YAML file of a problem: the path itself, or the only one in a folder."""
+    if not path.is_dir():
+        return path
+    found = sorted(one for one in path.iterdir() if is_petab(one))
+    if len(found) != 1:
+        raise InputError("cli.petab_folder", str(path), names=[one.name for one in found])
+    return found[0]
+
+
 def is_petab(path: Path) -> bool:
     """Whether a file describes a PEtab problem, judged by its ending."""
     return path.suffix.lower() in (".yaml", ".yml")
@@ -98,7 +110,6 @@ def is_petab(path: Path) -> bool:
 
 def _tables(result: Fit, imported: Imported, folder: Path) -> Iterator[Path]:
     """Write the PEtab tables of a fit; none where it failed."""
-    from picardfit.errors import InputError
     from picardfit.importers.petab import write
 
     if failed(result):

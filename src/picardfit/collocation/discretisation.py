@@ -372,12 +372,12 @@ class Discretisation:
         """
         if self.selected is not None:
             return states[..., self.selected]
-        return self.problem.measurement.value(
+        return self.problem.measurement_at_samples.value(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 
     def linearised_outputs(self, states: Array, params: Array) -> tuple[Array, Array, Array]:
-        return self.problem.measurement.linearise(
+        return self.problem.measurement_at_samples.linearise(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 

@@ -158,7 +158,7 @@ class _Differences:
             speed = np.abs(along / self._scale).max(axis=2)
             length, params, chain = self._moved(chosen, speed, samples.experiment)
             length = length[..., None]
-            rows, out_x, out_p = system.problem.measurement.linearise(
+            rows, out_x, out_p = system.problem.measurement_at_samples.linearise(
                 samples.times, sampled + length * along, params, system.sample_inputs
             )
             there = slope

@@ -364,6 +364,8 @@ def agreement(fit: Fit) -> str:
     verb = "found" if fit.hits == 1 else "agree on"
     agreed = f"{fit.hits} of {len(fit.searches)} searches {verb} this optimum"
     share = fit.unseen_share
+    if share == 1:  # too few searches agree for an estimate
+        return f"{agreed}; no optimum was found twice, so that more starting points may lead to others"
     return (
         f"{agreed}; about {100 * share:.0f} % of the starting points may lead to others not found yet"
         if share

@@ -10,7 +10,7 @@ import sympy
 
 from picardfit.errors import InputError
 from picardfit.exporters.names import Names, Spelling
-from picardfit.exporters.sbml import KEYWORDS, libsbml_module, sbml_words
+from picardfit.exporters.sbml import KEYWORDS, libsbml_module, sbml_words, write_event
 from picardfit.formulas.algebra import TIME, add, multiply, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.translation import translate
@@ -68,7 +68,7 @@ def model_text(
         made.declare(name, constant=False)
         made.rule(made.model.createRateRule(), name, rate)
     for number, event in enumerate(events):
-        made.event(event, f"event_{number + 1}", len(events) - number)
+        write_event(made.model, event, f"event_{number + 1}", len(events) - number, made.math)
     return str(made.sb.writeSBMLToString(made.document))
 
 
@@ -94,24 +94,10 @@ class _Model:
 
     def rule(self, made: Any, name: str, formula: sympy.Expr) -> None:
         made.setVariable(name)
-        made.setMath(self._math(formula))
+        made.setMath(self.math(formula))
 
-    def event(self, event: Event, name: str, priority: int) -> None:
-        """An event; those at one time happen in the order of their priorities, as here in that of the model."""
-        made = self.model.createEvent()
-        made.setId(name)
-        made.setUseValuesFromTriggerTime(event.early)
-        trigger = made.createTrigger()
-        trigger.setInitialValue(not event.begins_false)
-        trigger.setPersistent(not event.fleeting)
-        trigger.setMath(self._math(sympy.Gt(event.trigger, 0)))
-        made.createPriority().setMath(self._math(sympy.Integer(priority)))
-        for state, value in event.assignments:
-            assignment = made.createEventAssignment()
-            assignment.setVariable(self.known[symbol(state)].getName())
-            assignment.setMath(self._math(value))
-
-    def _math(self, formula: sympy.Basic) -> Any:
+    def math(self, formula: sympy.Basic) -> Any:
+        """A formula as a tree of libSBML."""
         return translate(formula, self.known, self.words).deepCopy()
 
     def add_input(self, plan: InputPlan) -> None:

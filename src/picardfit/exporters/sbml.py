@@ -21,7 +21,6 @@ from picardfit.exporters.content import (
     Content,
     Course,
     check_pieces,
-    refuse_events,
     refuse_increments,
     table_pieces,
 )
@@ -30,6 +29,7 @@ from picardfit.formulas.algebra import RELATIONS, TIME, symbol
 from picardfit.formulas.functions import FUNCTIONS
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.translation import Words, translate
+from picardfit.model.events import Event
 from picardfit.model.inputs import Constant, Formula, Table
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ SPELLING = Spelling(frozenset(KEYWORDS.split()), ignores_case=True)
 def sbml_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as SBML."""
     refuse_increments(said, "SBML")
-    refuse_events(said, "SBML")
     document = _Writer(libsbml_module(), said, said.courses[0]).document(version)
     return str(libsbml_module().writeSBMLToString(document))
 
@@ -60,7 +59,6 @@ def sbml_model(said: Content, path: Path, version: str) -> str:
 def antimony_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as Antimony."""
     refuse_increments(said, "Antimony")
-    refuse_events(said, "Antimony")
     antimony = _antimony()
     text = sbml_model(said, path, version)
     antimony.clearPreviousLoads()
@@ -120,6 +118,9 @@ class _Writer:
             self._assigned(self.names.add(name, also="observed"), formula)
         self._jumps()
         self._write_events()
+        for number, event in enumerate(said.events):
+            there = self.names.add(f"happening_{number + 1}")
+            write_event(self.model, event, there, len(said.events) - number, self._node)
         self._notes(version)
         return self.made
 
@@ -228,7 +229,7 @@ class _Writer:
         lines += [f"{here} is called {there} here." for here, there in renamed(self.names.given).items()]
         self.model.setNotes(_paragraphs(lines))
 
-    def _node(self, expr: sympy.Expr, also: Mapping[sympy.Basic, Any] | None = None) -> libsbml.ASTNode:
+    def _node(self, expr: sympy.Basic, also: Mapping[sympy.Basic, Any] | None = None) -> libsbml.ASTNode:
         return translate(expr, {**self.known, **(also or {})}, self.words).deepCopy()
 
     def _name(self, there: str) -> libsbml.ASTNode:
@@ -241,6 +242,27 @@ class _Writer:
 
     def _tree(self, kind: int, *children: libsbml.ASTNode) -> libsbml.ASTNode:
         return _tree(self.sb, kind, *children)
+
+
+def write_event(
+    model: libsbml.Model, event: Event, there: str, priority: int, math: Callable[[sympy.Basic], Any]
+) -> None:
+    """An event of the model; those at one time happen in the order of their priorities, as here in that of the model.
+
+    `math`: writes a formula, or the name of a state, as a tree of libSBML.
+    """
+    made = model.createEvent()
+    made.setId(there)
+    made.setUseValuesFromTriggerTime(event.early)
+    trigger = made.createTrigger()
+    trigger.setInitialValue(not event.begins_false)
+    trigger.setPersistent(not event.fleeting)
+    trigger.setMath(math(sympy.Gt(event.trigger, 0)))
+    made.createPriority().setMath(math(sympy.Integer(priority)))
+    for state, value in event.assignments:
+        assignment = made.createEventAssignment()
+        assignment.setVariable(math(symbol(state)).getName())
+        assignment.setMath(math(value))
 
 
 def _paragraphs(lines: Iterable[str]) -> str:

@@ -45,6 +45,7 @@ from picardfit.whole_files import sound_path
 
 FILE_NAME = "problem.toml"
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx", ".ods")
+MODELS = (".xml", ".sbml", ".ant")  # endings of SBML and Antimony
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,8 @@ def _check_kind(path: Path) -> None:
         code = "files.table_not_toml"
     elif kind == ".json" and path.is_file():
         code = "files.json_not_toml"
+    elif kind in MODELS and path.is_file():
+        code = "files.model_not_toml"
     if code:
         raise InputError(code, str(path), name=path.name).at(file=str(path), audience=Audience.FILE)
 

@@ -275,7 +275,8 @@ def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, level: floa
     values, by_state, by_parameter = model.output.linearise(
         run.times, found.states, run.params, prediction.inputs
     )
-    by_outputs = by_state @ found.derivatives
+    with np.errstate(invalid="ignore"):  # an observable such as x/t has no band where t = 0
+        by_outputs = by_state @ found.derivatives
     by_outputs[..., len(model.states) :] += by_parameter
     if model.increments:
         first = _linearised_start(prediction, run)

@@ -10,7 +10,7 @@ sums: those whose gradients are orthogonal to the lost directions at all random 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -155,10 +155,11 @@ def structural(
     points, seed = as_whole(points, "points", 1, 5), as_whole(seed, "seed", 0)
     measured, thin = problem, [thinned(one, settings.rows) for one in problem.experiments]
     problem = problem.with_experiments(thin)
+    begins = _observed_at_begin(problem, np.random.default_rng(seed))
     dense = _with_even_noise(
         problem,
         [
-            _densified(one, problem.span(e), settings.dense, problem.model.observables)
+            _densified(one, problem.span(e), settings.dense, begins[e])
             for e, one in enumerate(problem.experiments)
         ],
     )
@@ -200,20 +201,37 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
     return Problem(given, plans, parameters, initial)
 
 
+def _observed_at_begin(problem: Problem, rng: np.random.Generator) -> list[dict[str, bool]]:
+    """For every experiment, the observables and whether they are finite where it begins: x/t is not at 0."""
+    layout, model = problem.layout, problem.solved_model
+    unknowns = open_values(problem, layout.start, draw(layout, rng))
+    params = layout.model_values(unknowns)
+    with np.errstate(all="ignore"):
+        initial, _ = layout.initial(unknowns)
+        begins = [
+            model.output.value(
+                one.t0, initial[e], params[e], one.inputs_at(model.inputs, np.array([one.t0]))[0]
+            )
+            for e, one in enumerate(problem.experiments)
+        ]
+    return [dict(zip(model.observables, np.isfinite(values).tolist(), strict=True)) for values in begins]
+
+
 def _densified(
-    one: Experiment, span: tuple[float, float], count: int, observables: Sequence[str]
+    one: Experiment, span: tuple[float, float], count: int, observables: Mapping[str, bool]
 ) -> Experiment:
     """The experiment as a plan of its observables that is also sampled on a dense grid of `count` times.
 
-    The grid leaves out times of doses, at which increments and other observables cannot be measured together.
+    The grid leaves out times of doses, at which increments and other observables cannot be measured together, and the
+    first time for observables that are not finite there (False).
     """
     given = np.concatenate([np.zeros(0), *(dose.times for dose in one.doses)])
     grid = np.setdiff1d(np.linspace(*span, count), given[given > one.t0])
-    own: dict[str, np.ndarray] = {
-        name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
-        for k, name in enumerate(one.observables)
-        if name in observables
-    }
+    own: dict[str, np.ndarray] = {}
+    for k, name in enumerate(one.observables):
+        if name in observables:
+            times, also = one.times[one.sampled[:, k]], grid if observables[name] else grid[grid > one.t0]
+            own[name] = np.union1d(times, also) if len(times) else np.zeros(0)
     return replanned(one, own)
 
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.tracing import NumericMap
+
+
+class Rows(Protocol):
+    """A map from (t, states, parameters, inputs) to rows, with its derivatives."""
+
+    def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike, /) -> Array: ...
+
+    def linearise(
+        self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike, /
+    ) -> tuple[Array, Array, Array]: ...
 
 
 @dataclass(frozen=True)
@@ -18,7 +29,7 @@ class Measurement:
     The levels are formulas of [g | states]; the parameters are the model's and then those of the noise.
     """
 
-    output: BatchedMap | NumericMap
+    output: Rows
     levels: BatchedMap
     own: int  # how many of the parameters are the model's
 

@@ -21,7 +21,7 @@ from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
 from picardfit.model.inputs import Constant, check_oscillations, constant_between_breaks, values_at
-from picardfit.model.measurement import Measurement, Padded, padded
+from picardfit.model.measurement import Measurement, Padded, Rows, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import as_given, lost_values
@@ -41,6 +41,7 @@ from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.quantity import Quantity
 from picardfit.problem.random_checks import checked_random, random_initial
+from picardfit.problem.sampled_rows import sampled_rows
 from picardfit.problem.samples import (
     Samples,
     nearest_measurements,
@@ -185,6 +186,11 @@ class Problem:
         if self.scatter is None:
             return self.solved_model.output
         return self.scatter.measurement(self.solved_model, self.measured_names)
+
+    @cached_property
+    def measurement_at_samples(self) -> Rows:
+        """`measurement` for all samples at once: finite in cells where nothing is sampled."""
+        return sampled_rows(self.measurement, self.sampled)
 
     @cached_property
     def solved_model(self) -> Model:
@@ -564,16 +570,13 @@ class Problem:
         parts = np.split(
             self.since_last_sample(np.concatenate(found)), np.cumsum([len(x) for x in found])[:-1]
         )
-        for run, states, params in zip(tasks, parts, parameters, strict=True):
+        sampled = np.split(self.sampled, np.cumsum([len(run.times) for run in tasks])[:-1])
+        for run, states, params, cells in zip(tasks, parts, parameters, sampled, strict=True):
             inputs = values_at(run.inputs, model.inputs, run.times)
-            rows.append(self._own_measurement.value(run.times, states, params, inputs))
+            measured = sampled_rows(self._own_measurement, cells)
+            rows.append(measured.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
-        observables = outputs[:, : len(model.observables)]
-        wrong = ~np.isfinite(observables)
-        if (wrong & self.sampled).any():
-            return None
-        observables[wrong] = 0.0  # nobody looks at them, but sums over all cells would not be finite
-        return outputs
+        return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
 
     def simulate_data(
         self,

@@ -127,7 +127,7 @@ def measured(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) ->
     """(candidates, samples, rows) from states at the samples."""
     samples = problem.samples
     params = np.array([problem.layout.measured_values(b) for b in many_unknowns])[:, samples.experiment]
-    return problem.measurement.value(samples.times, states, params, inputs_of(problem))
+    return problem.measurement_at_samples.value(samples.times, states, params, inputs_of(problem))
 
 
 def inputs_of(problem: Problem) -> np.ndarray:

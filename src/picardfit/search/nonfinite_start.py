@@ -11,6 +11,7 @@ import sympy
 
 from picardfit.errors import Notice
 from picardfit.problem.problem import Problem, Start
+from picardfit.problem.sampled_rows import sampled_rows
 from picardfit.simulation.nonfinite import (
     NonFinite,
     Point,
@@ -133,19 +134,20 @@ def _in_experiment(
         return _Guess(times, start.states(times, e), params, one.inputs_at(model.inputs, times))
 
     path, samples = guess(_refined(start.tables[e][0], settings.between)), guess(one.times)
-    measured = [
-        name
-        for name, some in zip(one.observables, np.asarray(one.sampled.any(axis=0)), strict=True)
-        if some and name in model.observables  # others hold numbers of trials
-    ]
-    columns = [model.observables.index(name) for name in measured]
+
+    def observable(point: Point) -> NonFinite | None:
+        """The first observable that is not finite among those that are measured at the time of the point."""
+        some = one.sampled[one.times == point.t].any(axis=0)
+        measured = [name for name, there in zip(one.observables, some, strict=True) if there]
+        return nonfinite_observable(model, measured, point)
+
     begin = Point(one.t0, initial, params, one.inputs_at(model.inputs, np.array([one.t0]))[0])
     equation = partial(nonfinite_equation, model)
-    observable = partial(nonfinite_observable, model, measured)
     derivative = partial(nonfinite_derivative, model)
     with np.errstate(all="ignore"):
         slopes, by_states, by_params = model.rhs.linearise(path.t, path.x, path.p, path.u)
-        outputs = model.output.value(samples.t, samples.x, samples.p, samples.u)[:, columns]
+        sampled = problem.sampled[problem.samples.experiment == e]
+        outputs = sampled_rows(model.output, sampled).value(samples.t, samples.x, samples.p, samples.u)
         return (
             equation(begin)
             or path.first(slopes, equation)

@@ -6,6 +6,7 @@ import pytest
 import picardfit as pf
 from picardfit.collocation.condensing import start_derivatives
 from picardfit.collocation.linearisation import linearise
+from picardfit.importers import sbml
 
 FALLING = pf.Model("x' = -k*x^2*t\nwhen x < c: x = x + v")
 
@@ -199,7 +200,7 @@ def test_a_sample_beside_an_event_stays_on_the_side_that_the_data_show():
     assert fit.parameters["full"] == pytest.approx(2.0, abs=0.1)
 
 
-def test_a_neuron_is_exported_to_scipy_and_refused_elsewhere(tank, tmp_path):
+def test_a_tank_is_exported_to_scipy_and_refused_by_programs_without_events(tank, tmp_path):
     tank.export(tmp_path / "tank.py")
     space = {"__name__": "tank"}
     exec(compile((tmp_path / "tank.py").read_text(), "tank.py", "exec"), space)
@@ -208,8 +209,22 @@ def test_a_neuron_is_exported_to_scipy_and_refused_elsewhere(tank, tmp_path):
     expected = tank.predict(tank.problem.names[0], times)["level"]
     np.testing.assert_allclose(found["level"], expected, rtol=1e-6)
     with pytest.raises(pf.InputError) as caught:
-        tank.export(tmp_path / "tank.xml")
+        tank.export(tmp_path / "tank.mo")
     assert caught.value.code == "exporters.event"
+
+
+@pytest.mark.parametrize("ending", ["xml", "ant"])
+def test_a_tank_as_sbml_and_antimony_is_read_back_with_its_events(tank, tmp_path, ending):
+    pytest.importorskip("libsbml")
+    pytest.importorskip("antimony")
+    path, times = tank.export(tmp_path / f"tank.{ending}"), np.linspace(0, 20, 60)
+    system = sbml.load(path)
+    start = {n: float(e) for n, e in system.start({}).items() if n in system.states}
+    model = system.model(tuple(dict.fromkeys((*system.variables, *system.definitions))))
+    assert len(model.events) == len(tank.problem.model.events)
+    found = pf.simulate(model, system.values, start, times).states
+    expected = tank.predict(tank.problem.names[0], times)
+    np.testing.assert_allclose(found["level"], expected["level"], rtol=1e-6)
 
 
 def test_bands_of_a_fit_with_events(tank):

@@ -40,7 +40,16 @@ class Imported:
     def remarks(self) -> tuple[Notice, ...]:
         """Warnings about the tables."""
         zero = [name for name, row in self.tables.parameters.items() if row.stuck_at_zero]
+        without = self.tables.without_number
+        left_out = [
+            Notice(
+                "importers.rows_without_number",
+                values={"count": len(without), "file": Path(one.file).name, "line": one.line},
+            )
+            for one in without[:1]
+        ]
         return (
+            *left_out,
             *(Notice("importers.idle_parameter", name) for name in self.idle),
             *(Notice("importers.zero_on_log_scale", name) for name in zero),
         )
@@ -50,8 +59,7 @@ class Imported:
         """What was not read, in one line; None where everything was."""
         if not self.tables.ignored:
             return None
-        text = ", ".join(self.tables.ignored)
-        return Notice("importers.ignored_content", values={"what": text[0].upper() + text[1:]})
+        return Notice("importers.ignored_content", values={"what": ", ".join(self.tables.ignored)})
 
     def log_priors(self, values: Mapping[str, float]) -> dict[str, float]:
         """The logarithm of the prior density of every parameter that is estimated, cut off at its bounds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError, Key, closest
+from picardfit.importers.petab.columns import KNOWN, refuse_columns, unread_columns
 from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class Row:
         """One of the known words."""
         word, known = self.text(column, default), tuple(known)
         if word not in known:
+            known = tuple(filter(None, known))  # an empty cell is not a word
             close = closest(word, known)
             raise self.at(InputError("importers.unknown_word", column, word=word, known=known, close=close))
         return word
@@ -94,6 +97,7 @@ class Listing:
     path: Path
     content: dict
     lines: Mapping[Key, int]  # of every entry of the file
+    version: str  # the major one of PEtab
     key: Key = ()
 
     def inside(self, key: Key, content: dict) -> Listing:
@@ -129,7 +133,7 @@ class Listing:
             self.check_file(path, f"{kind} table", entry)
         frames = [_frame(path, kind, columns) for path in paths]
         for path, frame in zip(paths, frames, strict=True):
-            _refuse_columns(path, kind, frame)
+            refuse_columns(path, kind, frame, self.version)
         rows = [
             Row(str(path), line, dict(zip(frame.columns, cells, strict=True)))
             for path, frame in zip(paths, frames, strict=True)
@@ -142,7 +146,12 @@ class Listing:
         found = [
             f"the extension {name}" for name, required in extensions(self.content).items() if not required
         ]
-        return (*found, *(f"{kind} tables" for kind in ("visualization",) if self.files(f"{kind}_files")))
+        found += [f"{kind} tables" for kind in ("visualization",) if self.files(f"{kind}_files")]
+        for kind in KNOWN.get(self.version, {}):
+            for path in (*self.files(f"{kind}_file"), *self.files(f"{kind}_files")):
+                unread = unread_columns(kind, _header(path), self.version)
+                found += [f"the column {name} of {path.name}" for name in unread]
+        return tuple(found)
 
     def check_file(self, path: Path, kind: str, *entry: str) -> None:
         """InputError unless there is such a file, which an entry names."""
@@ -176,7 +185,7 @@ def read_listing(path: Path) -> Listing:
         raise InputError("importers.empty_yaml").at(file=str(path))
     if not isinstance(content.get("format_version"), str | int | float | None):
         raise InputError("importers.not_yaml", reason="format_version is not a number").at(file=str(path))
-    listing = Listing(path, content, lines)
+    listing = Listing(path, content, lines, str(content.get("format_version", "none")).split(".")[0])
     if needed := [name for name, required in extensions(content).items() if required]:
         raise listing.at(InputError("importers.extensions", extensions=needed), "extensions", needed[0])
     return listing
@@ -223,22 +232,10 @@ def as_value(text: str) -> Value:
     return text.strip() if isnan(value) else value
 
 
-# columns of other tools that change what a problem means, by the kind of table; some are optional and may be empty
-MEANINGFUL = {
-    "measurement": ("measurementType", "censoringBounds", "dependentVariable"),
-    "parameter": ("parameterType", "hierarchicalParameters"),
-    "observable": ("observableType",),
-}
-
-
-def _refuse_columns(path: Path, kind: str, frame: pd.DataFrame) -> None:
-    """InputError for a column of another tool that changes the meaning of the rows, if it holds anything."""
-    for name in MEANINGFUL.get(kind, ()):
-        if name in frame.columns:
-            filled = [line for line, cell in frame[name].items() if cell.strip().lower() not in ("", "nan")]
-            if filled:
-                error = InputError("importers.unsupported_column", name, kind=kind)
-                raise error.at(file=str(path), line=int(filled[0]))
+def _header(path: Path) -> list[str]:
+    """The names of the columns of a table that can be read."""
+    with path.open(encoding="utf-8-sig") as lines:
+        return [name.strip().strip('"') for name in next(csv.reader(lines, delimiter="\t"), [])]
 
 
 def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -250,8 +247,7 @@ def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
             path, sep="\t", dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
         )
     except (ValueError, UnicodeError) as error:  # pandas has errors of its own kind, all of them ValueErrors
-        reason = "it is not text" if isinstance(error, UnicodeError) else " ".join(str(error).split())
-        raise InputError("importers.not_a_table", kind, reason=reason).at(file=str(path)) from None
+        raise _unreadable(path, kind, error).at(file=str(path)) from None
     frame.columns = [str(name).strip() for name in frame.columns]
     frame = frame.loc[:, [not name.startswith("Unnamed:") for name in frame.columns]].fillna("")
     for name in columns:
@@ -261,3 +257,19 @@ def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
             raise missing.at(file=str(path), line=1)
     frame.index = pd.RangeIndex(2, len(frame) + 2)
     return frame[(frame != "").any(axis=1)]
+
+
+def _unreadable(path: Path, kind: str, error: ValueError) -> InputError:
+    """Why a table cannot be read: it is not text, empty, or has a row with more cells than columns."""
+    if isinstance(error, UnicodeError):
+        return InputError("importers.not_a_table", kind, reason="it is not text")
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        reader = csv.reader(lines, delimiter="\t")
+        columns = len(next(reader, []))
+        if not columns:
+            return InputError("importers.table_without_content", kind)
+        long = next(((reader.line_num, len(row)) for row in reader if len(row) > columns), None)
+    if long is None:
+        return InputError("importers.not_a_table", kind, reason=" ".join(str(error).split()))
+    line, cells = long
+    return InputError("importers.row_too_long", kind, cells=cells, columns=columns).at(line=line)

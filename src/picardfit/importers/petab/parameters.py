@@ -92,6 +92,8 @@ def prior_of(row: ParameterRow, kind: str, numbers: tuple[float, ...], column: s
         return None
     count, make = PRIORS[kind]
     if len(numbers) != count:
-        raise InputError("importers.prior_numbers_missing", f"{column}PriorParameters", count=count)
+        where = "priorParameters" if row.one_prior else f"{column}PriorParameters"
+        example = ";".join(["1", "2"][:count])
+        raise InputError("importers.prior_numbers_missing", where, count=count, example=example)
     based = {"base": BASES[row.scale]} if kind.startswith("parameterScale") else {}
     return make(*numbers, **based)

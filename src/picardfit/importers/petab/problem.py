@@ -328,6 +328,8 @@ class Import:
 
     def _noise(self, name: str, level: sympy.Expr) -> Noise | LogNormal | Laplace:
         row = self._row_of(name)
+        if level.is_number and not level > 0:
+            raise row.source.at(InputError("importers.noise_not_positive", row.name, value=float(level)))
         spec = float(level) if level.is_number else to_text(level)
         base = BASES[row.transformation]
         if row.distribution == "laplace":

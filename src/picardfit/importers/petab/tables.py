@@ -106,6 +106,7 @@ class Tables:
         default_factory=dict
     )  # petabEntityId -> its row, modelEntityId
     ignored: tuple[str, ...] = ()  # what does not change the meaning and was not read
+    without_number: tuple[Row, ...] = ()  # rows of the measurement table that hold none
 
 
 def one_model(named: Sequence[tuple[Listing, str]], around: Listing) -> tuple[libsbml.SBMLDocument, Path]:
@@ -122,12 +123,13 @@ def one_model(named: Sequence[tuple[Listing, str]], around: Listing) -> tuple[li
 
 def all_measurements(
     table: PetabTable, rows: list[MeasurementRow | None]
-) -> tuple[tuple[MeasurementRow, ...], pd.DataFrame]:
-    """The rows with a number, and the same rows of the table."""
+) -> tuple[tuple[MeasurementRow, ...], pd.DataFrame, tuple[Row, ...]]:
+    """The rows with a number, the same rows of the table, and the others."""
     found = tuple(row for row in rows if row is not None)
     if not found:
         raise InputError("importers.no_measurements")
-    return found, table.frame[[row is not None for row in rows]]
+    without = tuple(row for row, one in zip(table.rows, rows, strict=True) if one is None)
+    return found, table.frame[[row is not None for row in rows]], without
 
 
 def parameter_row(
@@ -200,9 +202,11 @@ def listed_name(row: Row, column: str, known: dict, kind: str) -> str:
 
 def _placeholder_values(row: Row, observable: str, column: str, needed: int) -> tuple[Value, ...]:
     values = row.values(column)
+    numbers = {"column": column, "needed": needed, "given": len(values)}
     if len(values) < needed:
-        numbers = {"column": column, "needed": needed, "given": len(values)}
         raise row.at(InputError("importers.too_few_placeholders", observable).with_values(**numbers))
+    if len(values) > needed:
+        raise row.at(InputError("importers.too_many_placeholders", observable).with_values(**numbers))
     if any(isinstance(value, float) and not isfinite(value) for value in values):
         raise row.at(InputError("importers.placeholder_not_finite", column))
     return values

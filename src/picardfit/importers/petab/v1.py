@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from picardfit.errors import InputError
-from picardfit.importers.petab.files import Listing, Row, as_value
+from picardfit.importers.petab.files import Listing, Row, Value, as_value
 from picardfit.importers.petab.tables import (
     Condition,
     MeasurementRow,
@@ -39,7 +39,7 @@ def first_version(listed: Listing) -> Tables:
     measurements = own.table("measurement", "measurement_files", columns)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     known = {name: _condition(row) for name, row in conditions.by("conditionId").items()}
-    measured, frame = all_measurements(
+    measured, frame, without = all_measurements(
         measurements, [_measurement(row, observed, known) for row in measurements.rows]
     )
     document, model_file = one_model([(own, "sbml_files")], own)
@@ -52,6 +52,7 @@ def first_version(listed: Listing) -> Tables:
         observables=observed,
         measurements=measured,
         frames={"parameters": parameters.frame, "measurements": frame},
+        without_number=without,
         ignored=(*listed.ignored(), *own.ignored()),
     )
 
@@ -61,10 +62,15 @@ def _parameter(name: str, row: Row) -> ParameterRow:
     estimate = row.number("estimate")
     if estimate not in (0.0, 1.0):
         raise row.at(InputError("importers.estimate", name, text=row.text("estimate")))
-    prior, numbers = row.text("objectivePriorType"), row.values("objectivePriorParameters")
+    (prior, numbers), (drawn, first) = (_prior(row, kind) for kind in ("objective", "initialization"))
     found = parameter_row(row, name, scale, scale != "lin", bool(estimate), prior, numbers)
-    first = prior_numbers(row, name, row.values("initializationPriorParameters"))
-    return replace(found, start_prior=row.text("initializationPriorType"), start_parameters=first)
+    return replace(found, start_prior=drawn, start_parameters=prior_numbers(row, name, first))
+
+
+def _prior(row: Row, kind: str) -> tuple[str, tuple[Value, ...]]:
+    """Type and parameters of a prior; parameters without a type are those of a parameterScaleUniform."""
+    numbers = row.values(f"{kind}PriorParameters")
+    return row.text(f"{kind}PriorType", "parameterScaleUniform" if numbers else ""), numbers
 
 
 def _observable(name: str, row: Row) -> ObservableRow:

@@ -59,11 +59,13 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     if len(models := _model_files(listed)) > 1:
         names = list(listed.content["model_files"])
         raise listed.at(InputError("importers.several_models", names=names), "model_files")
+    for row in measurements.rows:
+        row.choice("modelId", ("", *map(str, listed.content.get("model_files") or ())), "")
     document, model_file = one_model(models, listed)
     conditions, experiments = _runs(listed)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     records = _measurements(measurements.rows, observed, experiments)
-    measured, frame = all_measurements(measurements, records)
+    measured, frame, without = all_measurements(measurements, records)
     return Tables(
         name=listed.path.stem,
         document=document,
@@ -75,6 +77,7 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
         frames={"parameters": parameters.frame, "measurements": frame},
         lasting=True,
         aliases=_aliases(listed),
+        without_number=without,
         ignored=listed.ignored(),
     )
 
@@ -98,6 +101,8 @@ def _parameter(name: str, row: Row, wide: float) -> ParameterRow:
     lower, upper = row.number("lowerBound"), row.number("upperBound")
     log = lower is not None and upper is not None and 0 < lower * wide <= upper < inf
     numbers = row.values("priorParameters")
+    if numbers and not prior:
+        raise row.at(InputError("importers.prior_without_kind", name))
     found = parameter_row(row, name, "lin", log, estimated, PRIORS.get(prior, ""), numbers)
     return replace(found, one_prior=True)
 

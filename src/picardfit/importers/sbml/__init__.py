@@ -7,13 +7,13 @@ kinetic law is an amount per time, so that d concentration/dt = sum(stoichiometr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from picardfit.errors import Audience, InputError
+from picardfit.importers.sbml.antimony_text import translated
 from picardfit.importers.sbml.reader import Reader
 from picardfit.importers.sbml.system import System
 from picardfit.model.model import Model
@@ -43,30 +43,7 @@ def read_document(path: Path) -> libsbml.SBMLDocument:
     """The document of a file; one in Antimony is translated to SBML by Antimony's own library."""
     if path.suffix.lower() != ".ant":
         return _libsbml().readSBMLFromFile(str(path))
-    return _libsbml().readSBMLFromString(_translated(path))
-
-
-def _translated(path: Path) -> str:
-    """The SBML text of an Antimony file."""
-    try:
-        import antimony
-    except ImportError:
-        raise InputError("importers.needs_antimony") from None
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except ValueError:
-        raise InputError("importers.invalid_antimony", reason="it is not UTF-8 text").at(
-            file=str(path)
-        ) from None
-    antimony.clearPreviousLoads()
-    antimony.addDirectory(str(path.parent))  # of files that it imports
-    if antimony.loadAntimonyString(text) < 0:
-        said = antimony.getLastError()
-        line = re.search(r"line (\d+)", said)
-        reason = " ".join(said.partition(":")[2].split()) or said
-        error = InputError("importers.invalid_antimony", reason=reason.rstrip(". "))
-        raise error.at(file=str(path), line=int(line.group(1)) if line else None)
-    return str(antimony.getSBMLString(antimony.getMainModuleName()))
+    return _libsbml().readSBMLFromString(translated(path))
 
 
 def from_document(document: libsbml.SBMLDocument, path: Path) -> System:

@@ -117,7 +117,7 @@ class _Rows:
         """Rows (samples, rows), and derivatives by the states and by the columns of the unknowns."""
         layout, width = self.layout, self.columns.width
         params, chain = layout.measured_values(unknowns)[self.owner], layout.slopes(unknowns)[self.owner]
-        rows, by_x, by_p = self.problem.measurement.linearise(
+        rows, by_x, by_p = self.problem.measurement_at_samples.linearise(
             self.problem.samples.times, states, params, self.paths.system.sample_inputs
         )
         index = layout.column_parameters

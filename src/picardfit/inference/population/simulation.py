@@ -163,7 +163,7 @@ def _measured(paths: Paths, rng: np.random.Generator) -> Array:
     owner = problem.samples.experiment
     params = problem.layout.measured_values(paths.unknowns)[owner]
     with np.errstate(all="ignore"):
-        rows = problem.measurement.value(
+        rows = problem.measurement_at_samples.value(
             problem.samples.times, sampled_states(paths), params, paths.system.sample_inputs
         )
         drawn = draw_independent(problem.scatter.columns, rows, rng)

@@ -207,13 +207,13 @@ def terms_at(
     layout, samples = problem.layout, problem.samples
     count, (experiments, width) = len(many_unknowns), layout.lower.shape
     params = np.array([layout.measured_values(b) for b in many_unknowns])[:, samples.experiment]
-    rows = problem.measurement.value(samples.times, states, params, inputs_of(problem))
+    rows = problem.measurement_at_samples.value(samples.times, states, params, inputs_of(problem))
     values = np.array([value_of(problem, b, r) for b, r in zip(many_unknowns, rows, strict=True)])
     slopes, hessians = np.zeros((count, experiments, width)), np.zeros((count, experiments, width, width))
     better = np.flatnonzero(values < least)
     if not len(better):
         return Terms(values, slopes, hessians)
-    rows, wrt_x, wrt_p = problem.measurement.linearise(
+    rows, wrt_x, wrt_p = problem.measurement_at_samples.linearise(
         samples.times, states[better], params[better], inputs_of(problem)
     )
     chain = np.array([layout.parameter_slopes(b) for b in many_unknowns[better]])[:, samples.experiment, None]
