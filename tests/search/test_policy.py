@@ -39,7 +39,11 @@ def of(*searches, **more):
         (of(hit(), hit(), hidden=True, exchanged=True), Next.CERTIFY, -1),
         (of(hit(), hidden=True), Next.SEARCH, 1),  # first an optimum that is trusted
         (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),  # larger than the known noise
-        (of(hit(), hit(), hit(), hit(), contradicted=True), Next.CERTIFY, -1),  # the model may be wrong, after all
+        (
+            of(hit(), hit(), hit(), hit(), contradicted=True),
+            Next.CERTIFY,
+            -1,
+        ),  # the model may be wrong, after all
         (of(hit(), hit(optimum=1)), Next.SEARCH, 2),  # two optima
         (of(hit(), hit(optimum=1), hit()), Next.SEARCH, 3),  # where there are two, two hits are not enough
         (of(hit(), hit(optimum=1), hit(), hit(), hit()), Next.CERTIFY, -1),
