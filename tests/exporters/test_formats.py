@@ -57,7 +57,7 @@ def test_a_file_of_a_fit_that_did_not_converge_says_so(tmp_path, ending):
     "arguments, code, subject",
     [
         ({"path": "model.m"}, "exporters.unknown_ending", ".m"),
-        ({"path": "model"}, "exporters.unknown_ending", "model"),
+        ({"path": "model"}, "exporters.no_ending", "model"),
         ({"path": "model.py", "format": "matlab"}, "exporters.unknown_format", "matlab"),
         ({"path": "model.py", "experiment": "three"}, "problem.no_such_experiment", "three"),
         ({"path": "nowhere/model.py"}, "files.no_folder", None),

@@ -201,3 +201,10 @@ def test_doses_are_told_at_dates_where_the_samples_have_dates():
     one = pf.Experiment(["2021-03-04", "2021-03-05"], {"conc": [1, 2]}, doses=given, t0=-1)
     assert "2 doses of 100 into gut from 2021-03-03 to 2021-12-15" in repr(one)
     assert "from -1 to 286" not in str(pf.Problem(MODEL, one, BOUNDS, EMPTY))
+
+
+def test_a_covariate_that_is_written_wrong_is_recognised():
+    model = pf.Model("x' = -k*weight*x", covariates=["weight"])
+    one = pf.Experiment([0, 1, 2], {"x": [1, 0.5, 0.2]}, covariates={"wieght": 2.0})
+    with pytest.raises(pf.InputError, match=r"Did you mean `wieght`\?"):
+        pf.Problem(model, one, {"k": (0.1, 1)})

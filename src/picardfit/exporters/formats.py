@@ -88,4 +88,5 @@ def format_of(path: Path, format: str | None = None) -> str:
         if path.name.lower().endswith(one.endings):
             return name
     endings = [ending for one in FORMATS.values() for ending in one.endings]
-    raise InputError("exporters.unknown_ending", path.suffix or path.name, known=endings)
+    code = "exporters.unknown_ending" if path.suffix else "exporters.no_ending"
+    raise InputError(code, path.suffix or path.name, known=endings)

@@ -84,7 +84,14 @@ def check_covariates(model: Model, one: Experiment) -> None:
     """InputError unless an experiment gives every covariate of the model."""
     for name in model.covariates:
         if name not in one.signals:
-            raise InputError("problem.missing_covariate", name, key=("covariates", name), experiment=one.name)
+            others = one.signals.keys() - {*model.covariates, *model.inputs}
+            raise InputError(
+                "problem.missing_covariate",
+                name,
+                key=("covariates", name),
+                experiment=one.name,
+                close=closest(name, sorted(others)),
+            )
         if not isinstance(one.signals[name], Constant):
             raise InputError("problem.covariate_varies", name, key=("covariates", name), experiment=one.name)
 
