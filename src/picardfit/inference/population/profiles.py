@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, closest
+from picardfit.errors import InputError, Notice, closest
 from picardfit.evidence.fisher import quantile
 from picardfit.formulas.kernels import Array
 from picardfit.inference.population.covariance import Covariance
@@ -62,6 +62,8 @@ class PopulationProfile:
     ends: tuple[
         float, float
     ]  # of the interval of this level: a bound that is reached first, infinite where open
+    elsewhere: tuple[float, ...] = ()  # as of other profiles; a population has one optimum
+    remarks: tuple[Notice, ...] = ()
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
         """The confidence interval, of at most the level of the profile."""
